@@ -1,0 +1,21 @@
+"""evalkit scores class sets and boxes of vision-language models exactly, and renders the evaluation as a book.
+
+>>> import evalkit
+>>> benchmark = evalkit.read_benchmark("toytown/benchmark.yml")  # doctest: +SKIP
+>>> evalkit.scores(benchmark, evalkit.count(benchmark))  # doctest: +SKIP
+"""
+
+from importlib.metadata import version
+
+from evalkit.boxes import iou
+from evalkit.counts import count, match, overlaps
+from evalkit.formats import read_benchmark
+from evalkit.metrics import coverage, fbeta, precision, recall, scores
+from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, data_notes
+
+__version__ = version("evalkit")
+
+__all__ = [
+    *("Benchmark", "CheckFailed", "DataError", "EvalkitError", "count", "coverage", "data_notes", "fbeta", "iou", "match"),
+    *("overlaps", "precision", "read_benchmark", "recall", "scores"),
+]

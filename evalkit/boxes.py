@@ -1,0 +1,93 @@
+"""Area, IoU, and the candidate pairs of a whole data set in one pass.
+
+Boxes are ``[x_min, y_min, x_max, y_max]`` in continuous pixels, half-open: the area is width times height, with no "+1".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+TOLERANCE = 1e-9  # a ratio that is the threshold in decimals is a match whatever the rounding
+CHUNK = 2_000_000  # pairs held at a time before those below the threshold are dropped
+
+
+def area(boxes: np.ndarray) -> np.ndarray:
+    """Area of boxes of shape (n, 4), in square pixels.
+
+    >>> area(np.array([[0, 0, 10, 5.0]]))
+    array([50.])
+    """
+    return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+
+
+def iou(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Intersection over union of the boxes of two arrays of shape (n, 4), row by row.
+
+    IoU = \\|a ∩ b\\| / \\|a ∪ b\\|, from 0 to 1, in float64 and never rounded. A box without area has IoU 0 with everything,
+    itself too.
+
+    >>> iou(np.array([[0, 0, 10, 10.0]]), np.array([[0, 0, 10, 5.0]]))
+    array([0.5])
+    """
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        width = np.minimum(a[:, 2], b[:, 2]) - np.maximum(a[:, 0], b[:, 0])
+        height = np.minimum(a[:, 3], b[:, 3]) - np.maximum(a[:, 1], b[:, 1])
+        intersection = np.maximum(width, 0) * np.maximum(height, 0)
+        union = area(a) + area(b) - intersection
+        return np.where(intersection > 0, intersection / union, 0.0)
+
+
+def reaches(overlap: np.ndarray, threshold: float) -> np.ndarray:
+    """Whether an IoU is at least the threshold: ``overlap >= threshold - 1e-9``."""
+    return overlap >= threshold - TOLERANCE
+
+
+def candidate_pairs(
+    gold_key: np.ndarray,
+    gold_boxes: np.ndarray,
+    predicted_key: np.ndarray,
+    predicted_boxes: np.ndarray,
+    *,
+    minimum_iou: float,
+    chunk: int = CHUNK,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All pairs of a gold and a predicted box with one key (image and class) and an IoU of at least ``minimum_iou``.
+
+    A sort-join on the key, then one IoU pass; at most ``chunk`` pairs (or those of one predicted box) are held at a time.
+
+    Parameters
+    ----------
+    gold_key, predicted_key : integers of shape (n,) and (m,), equal where boxes may match
+    gold_boxes, predicted_boxes : floats of shape (n, 4) and (m, 4)
+
+    Returns
+    -------
+    gold_row, predicted_row : row numbers of shape (pairs,)
+    overlap : their IoU
+    """
+    gold_order, predicted_order = np.argsort(gold_key), np.argsort(predicted_key)
+    sorted_key, wanted = gold_key[gold_order], predicted_key[predicted_order]
+    start = np.searchsorted(sorted_key, wanted)
+    size = np.searchsorted(sorted_key, wanted, side="right") - start
+    busy = np.flatnonzero(size)  # most boxes have no partner at all
+    start, size, predicted_order = start[busy], size[busy], predicted_order[busy]
+    end = np.cumsum(size)
+    total = int(end[-1]) if len(end) else 0
+    if total <= chunk:
+        cuts = np.array([0, len(size)])
+    else:
+        cuts = np.unique(np.r_[np.searchsorted(end, np.arange(0, total, chunk)), len(size)])
+    parts = []
+    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+        count = size[low:high]
+        predicted_row = np.repeat(predicted_order[low:high], count)
+        offset = np.repeat(start[low:high] - (np.cumsum(count) - count), count)
+        gold_row = gold_order[np.arange(len(offset)) + offset]
+        overlap = iou(gold_boxes[gold_row], predicted_boxes[predicted_row])
+        keep = reaches(overlap, minimum_iou)
+        parts.append((gold_row[keep].astype(np.int32), predicted_row[keep].astype(np.int32), overlap[keep]))
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))

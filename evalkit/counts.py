@@ -1,0 +1,239 @@
+"""TP, FP and FN per image and class: the hinge between files and scores.
+
+Counts are additive: every score, domain, scope and interval is a sum over the rows of the counts table. Only valid responses
+hold boxes, so the gold of any other image is counted as missed; a scope then chooses the images (see
+:func:`evalkit.metrics.scores`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from evalkit.boxes import candidate_pairs, reaches
+from evalkit.matching import best_matching, maximum_matching
+from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, categorical
+
+IOU_THRESHOLDS = (0.30, 0.40, 0.50)
+TASKS = ["classification", "localisation"]
+RELATIONS = ["exact", "semantic"]
+OUTCOMES = ["tp", "fp", "fn"]
+
+
+def thresholds(iou: Sequence[float]) -> list[float]:
+    """Check IoU thresholds and return them in ascending order, each once.
+
+    Raises EvalkitError if there is none, or one is not above 0 and at most 1.
+    """
+    for value in iou:
+        if not 0 < value <= 1:
+            raise EvalkitError(f"iou must be above 0 and at most 1, not {value}")
+    if not len(iou):
+        raise EvalkitError("iou needs at least one threshold")
+    return sorted({float(value) for value in iou})
+
+
+def overlaps(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS) -> pd.DataFrame:
+    """All pairs of a gold and a predicted box of one image and class whose IoU is at least the smallest threshold.
+
+    Returns
+    -------
+    DataFrame ``model, gold_row, predicted_row, overlap`` in the order of models; rows number ``benchmark.gold`` and
+    ``benchmark.predictions``.
+    """
+    gold_key, gold_boxes = _key(benchmark.gold), benchmark.gold[BOX_COLUMNS].to_numpy()
+    parts = []
+    for code, rows in _models(benchmark):
+        one = benchmark.predictions.iloc[rows]
+        gold_row, predicted_row, overlap = candidate_pairs(
+            gold_key, gold_boxes, _key(one), one[BOX_COLUMNS].to_numpy(), minimum_iou=min(iou)
+        )
+        parts.append((np.full(len(overlap), code, np.int16), gold_row, predicted_row + rows.start, overlap))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [[], [], [], []]
+    table = pd.DataFrame(dict(zip(("model", "gold_row", "predicted_row", "overlap"), columns, strict=True)))
+    table["model"] = pd.Categorical.from_codes(table["model"].astype(int), categories=benchmark.models)
+    return table
+
+
+def count(
+    benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """TP, FP and FN of every model, for class sets and for boxes at each IoU threshold, per image and class.
+
+    Classification compares the set of predicted classes with the set of gold classes. Localisation matches boxes of one image
+    and class one-to-one, as many as can be; what is left is FP and FN.
+
+    Parameters
+    ----------
+    iou : thresholds for localisation
+    pairs : the table of :func:`overlaps` for these thresholds, if it is there already
+
+    Returns
+    -------
+    DataFrame ``model, task, iou, relation, image_id, class, tp, fp, fn``, a row for each image and class that has any of
+    them; ``iou`` is NaN for classification. For localisation tp + fn is the number of gold boxes and tp + fp that of
+    predicted boxes, for every image and class.
+    """
+    levels = thresholds(iou)
+    pairs = overlaps(benchmark, iou=levels) if pairs is None else pairs
+    gold_key = _key(benchmark.gold)
+    model_of_pair = pairs["model"].cat.codes.to_numpy()
+    parts: list[tuple] = []
+    for code, rows in _models(benchmark):
+        low, high = np.searchsorted(model_of_pair, [code, code + 1])
+        gold_row, predicted_row, overlap = (
+            pairs[name].to_numpy()[low:high] for name in ("gold_row", "predicted_row", "overlap")
+        )
+        predicted_key = _key(benchmark.predictions.iloc[rows])
+        keys, cell = np.unique(np.concatenate([gold_key, predicted_key]), return_inverse=True)
+        n_gold = np.bincount(cell[: len(gold_key)], minlength=len(keys))
+        n_predicted = np.bincount(cell[len(gold_key) :], minlength=len(keys))
+        in_gold, in_predicted = n_gold > 0, n_predicted > 0
+        parts.append((code, np.nan, keys, in_gold & in_predicted, in_gold, in_predicted))
+        for level in levels:
+            near = reaches(overlap, level)
+            match = maximum_matching(gold_row[near], predicted_row[near] - rows.start, len(gold_key), len(predicted_key))
+            tp = np.bincount(cell[: len(gold_key)][match >= 0], minlength=len(keys))
+            parts.append((code, level, keys, tp, n_gold, n_predicted))
+    return _counts_table(benchmark, parts)
+
+
+def match(
+    benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The matched pairs, the missed gold boxes and the false predicted boxes, at each IoU threshold.
+
+    Of the maximum matchings it is the one with the largest sum of IoU; remaining ties go by the boxes' coordinates, never by
+    the order of rows. Images whose response is not valid are left out.
+
+    Returns
+    -------
+    DataFrame ``model, iou, image_id, class, outcome, overlap, reason, gold_x_min … gold_y_max, predicted_x_min …
+    predicted_y_max, score``: one row for each ``tp`` (both boxes and their IoU), ``fp`` (no gold box) and ``fn`` (no
+    predicted box); what a row lacks is NaN. ``reason`` is empty.
+    """
+    levels = thresholds(iou)
+    pairs = overlaps(benchmark, iou=levels) if pairs is None else pairs
+    gold, predictions = benchmark.gold, benchmark.predictions
+    gold_rank, predicted_rank = _coordinate_rank(gold), _coordinate_rank(predictions)
+    valid = _valid(benchmark)
+    gold_image = gold["image_id"].cat.codes.to_numpy()
+    model_of_pair = pairs["model"].cat.codes.to_numpy()
+    tables = []
+    for code, rows in _models(benchmark):
+        low, high = np.searchsorted(model_of_pair, [code, code + 1])
+        one = pairs.iloc[low:high]
+        scored = np.flatnonzero(valid[code][gold_image])
+        for level in levels:
+            near = one[reaches(one["overlap"].to_numpy(), level)]
+            gold_row, predicted_row = near["gold_row"].to_numpy(), near["predicted_row"].to_numpy() - rows.start
+            overlap = near["overlap"].to_numpy()
+            found = best_matching(gold_row, predicted_row, overlap, gold_rank, predicted_rank[rows])
+            matched = found[gold_row] == predicted_row
+            missed = scored[found[scored] < 0]
+            false = np.setdiff1d(np.arange(rows.stop - rows.start), predicted_row[matched])
+            none = np.full(len(missed) + len(false), -1)
+            gold_side = np.r_[gold_row[matched], none[: len(false)], missed]
+            predicted_side = np.r_[predicted_row[matched] + rows.start, false + rows.start, none[: len(missed)]]
+            outcome = np.repeat([0, 1, 2], [matched.sum(), len(false), len(missed)])
+            overlap = np.r_[overlap[matched], np.full(len(none), np.nan)]
+            tables.append(_match_table(benchmark, code, level, gold_side, predicted_side, outcome, overlap))
+    if not tables:
+        empty = np.empty(0, int)
+        return _match_table(benchmark, 0, np.nan, empty, empty, empty, empty.astype(float)).iloc[:0]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _key(boxes: pd.DataFrame) -> np.ndarray:
+    """One integer for image and class."""
+    classes = boxes["class"].cat
+    return boxes["image_id"].cat.codes.to_numpy(np.int64) * len(classes.categories) + classes.codes.to_numpy(np.int64)
+
+
+def _models(benchmark: Benchmark) -> Iterator[tuple[int, slice]]:
+    """Code of each model and the rows of its predictions, which stand together."""
+    codes = benchmark.predictions["model"].cat.codes.to_numpy()
+    edges = np.searchsorted(codes, np.arange(len(benchmark.models) + 1))
+    for code, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        yield code, slice(int(low), int(high))
+
+
+def _valid(benchmark: Benchmark) -> np.ndarray:
+    """Whether each model's response to each image is valid, shape (models, images)."""
+    valid = (benchmark.responses["state"] == "valid").to_numpy()
+    return valid.reshape(len(benchmark.models), len(benchmark.images))
+
+
+def _counts_table(benchmark: Benchmark, parts: list[tuple]) -> pd.DataFrame:
+    """Stack (model code, threshold, keys, tp, number in gold, number predicted) into the counts table."""
+    sizes = [len(part[2]) for part in parts]
+    keys = np.concatenate([part[2] for part in parts]) if parts else np.empty(0, np.int64)
+    tp, n_gold, n_predicted = (
+        np.concatenate([part[at].astype(np.int64) for part in parts]) if parts else np.empty(0, np.int64)
+        for at in (3, 4, 5)
+    )
+    level = np.repeat(np.array([part[1] for part in parts], float), sizes)
+    image, label = np.divmod(keys, len(benchmark.gold["class"].cat.categories))
+    return pd.DataFrame(
+        {
+            "model": categorical(np.repeat(np.array([part[0] for part in parts], int), sizes), benchmark.models),
+            "task": categorical((~np.isnan(level)).astype(np.int8), TASKS),
+            "iou": level,
+            "relation": categorical(np.zeros(len(keys), np.int8), RELATIONS),
+            "image_id": pd.Categorical.from_codes(image, dtype=benchmark.gold["image_id"].dtype),
+            "class": pd.Categorical.from_codes(label, dtype=benchmark.gold["class"].dtype),
+            "tp": tp,
+            "fp": n_predicted - tp,
+            "fn": n_gold - tp,
+        },
+        copy=False,
+    )
+
+
+def _match_table(
+    benchmark: Benchmark,
+    model: int,
+    level: float,
+    gold_row: np.ndarray,
+    predicted_row: np.ndarray,
+    outcome: np.ndarray,
+    overlap: np.ndarray,
+) -> pd.DataFrame:
+    """Rows of the matches table from row numbers of gold and predictions, -1 for none."""
+    gold, predictions = benchmark.gold, benchmark.predictions
+    columns = {}
+    for name in ("image_id", "class"):
+        code = np.full(len(gold_row), -1)
+        for table, rows in ((gold, gold_row), (predictions, predicted_row)):
+            code[rows >= 0] = table[name].cat.codes.to_numpy()[rows[rows >= 0]]
+        columns[name] = pd.Categorical.from_codes(code, dtype=gold[name].dtype)
+    boxes = {}
+    sides = (("gold", gold, gold_row, BOX_COLUMNS), ("predicted", predictions, predicted_row, [*BOX_COLUMNS, "score"]))
+    for side, table, rows, names in sides:
+        for name in names:
+            values = np.full(len(rows), np.nan)
+            values[rows >= 0] = table[name].to_numpy()[rows[rows >= 0]]
+            boxes[name if name == "score" else f"{side}_{name}"] = values
+    rows = pd.DataFrame(
+        {
+            "model": categorical(np.full(len(outcome), model), benchmark.models),
+            "iou": level,
+            **columns,
+            "outcome": categorical(outcome, OUTCOMES),
+            "overlap": overlap,
+            "reason": pd.Series("", index=range(len(outcome)), dtype=str),
+            **boxes,
+        }
+    )
+    coordinates = [*(f"gold_{name}" for name in BOX_COLUMNS), *(f"predicted_{name}" for name in BOX_COLUMNS), "score"]
+    return rows.sort_values(["image_id", "class", "outcome", *coordinates], ignore_index=True)
+
+
+def _coordinate_rank(boxes: pd.DataFrame) -> np.ndarray:
+    """Rank of each box by its coordinates, then its score; a total order that does not know the order of rows."""
+    columns = [boxes[name].to_numpy() for name in (*BOX_COLUMNS, "score") if name in boxes]
+    rank = np.empty(len(boxes), np.int64)
+    rank[np.lexsort(columns[::-1])] = np.arange(len(boxes))
+    return rank

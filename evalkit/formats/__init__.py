@@ -1,0 +1,164 @@
+"""Files to tables: one module for each kind of file, and one door through which all of them come.
+
+``read_benchmark`` is that door. A reader turns one file into :class:`evalkit.tables.Annotations`; the checks of
+:mod:`evalkit.tables` turn those into tables or say what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from evalkit.formats import coco, folders, jsonl, long
+from evalkit.formats.decoding import one_finding
+from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
+from evalkit.tables import (
+    Annotations,
+    Benchmark,
+    DataError,
+    EvalkitError,
+    Finding,
+    classes_table,
+    gold_tables,
+    join_models,
+    response_tables,
+)
+
+READERS: dict[str, Callable[[Path, FileOptions, Context], Annotations]] = {
+    "jsonl": jsonl.read,
+    "coco": coco.read,
+    "yolo": folders.read,
+    "csv": long.read,
+    "parquet": long.read,
+}
+OPTIONS = {  # beside path, format, absent and bad_box, which every file has
+    "jsonl": set(),
+    "coco": {"crowd"},
+    "yolo": {"names", "sizes", "units", "columns"},
+    "csv": {"columns", "where"},
+    "parquet": {"columns", "where"},
+}
+ENDINGS = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".json": "coco", ".json.gz": "coco", ".csv": "csv", ".parquet": "parquet"}
+
+__all__ = ["read_benchmark", "read_classes", "options_from"]
+
+
+def read_benchmark(
+    source: str | Path | BenchmarkOptions, *, models: Sequence[str] = (), folder: str | Path = "."
+) -> Benchmark:
+    """Read a benchmark and check it, once.
+
+    Parameters
+    ----------
+    source : path of ``benchmark.yml``, or its contents as BenchmarkOptions (then paths are relative to ``folder``)
+    models : names of the models to read, in this order; all of the file by default
+
+    Raises
+    ------
+    DataError
+        With everything that is wrong in the first of these that has faults: the class list, gold, all predictions.
+    EvalkitError
+        For a ``benchmark.yml`` that is not there or not understood, and for a model that it does not name.
+    """
+    if isinstance(source, BenchmarkOptions):
+        options, folder, name = source, Path(folder), "benchmark"
+    else:
+        options, folder, name = read_options(Path(source)), Path(source).parent, Path(source).name
+    absent = [model for model in models if model not in options.predictions]
+    if absent:
+        known = ", ".join(options.predictions) or "none"
+        raise EvalkitError(f"{name}: there is no model {absent[0]!r}; it has {known}")
+    classes = read_classes(folder / options.classes) if options.classes else None
+    names = {} if classes is None else dict(zip(classes["class_id"], classes["class_name"], strict=True))
+    said = _read(options.gold, Context(folder, names))
+    if said.categories is not None:
+        place = "categories[{}]".format
+        listed = classes_table(said.categories, file=said.file, place=place)
+        classes = listed if classes is None else classes
+        names = dict(zip(listed["class_id"], listed["class_name"], strict=True))
+    if classes is None:
+        raise EvalkitError(f"{name}: `classes` is needed, a CSV class_id,class_name,domain (only COCO gold brings its own)")
+    images, gold = gold_tables(said, classes)
+    notes = [(said.file, *note) for note in said.notes]
+
+    context = Context(folder, names, images)
+    row_of = {name: row for row, name in enumerate(images["image_id"])}
+    responses: dict[str, pd.DataFrame] = {}
+    predictions: dict[str, pd.DataFrame] = {}
+    findings: list[Finding] = []
+    for model in models or options.predictions:
+        one = options.predictions[model]
+        try:
+            said = _read(one, context)
+            responses[model], predictions[model] = response_tables(
+                said, images, classes, absent=one.absent, bad_box=one.bad_box, row_of=row_of
+            )
+            notes += [(said.file, *note) for note in said.notes]
+        except DataError as error:
+            findings += error.findings
+    if findings:
+        raise DataError(findings)
+    outside = {name for table in predictions.values() for name in table["class"].cat.categories[len(classes) :]}
+    every_class = [*classes["class_name"], *sorted(outside)]
+    if outside:
+        gold["class"] = gold["class"].cat.set_categories(every_class)
+    return Benchmark(
+        name=options.name or (folder.resolve().name if name == "benchmark.yml" else Path(name).stem),
+        note=options.note,
+        classes=classes,
+        images=images,
+        gold=gold,
+        responses=join_models(responses) if responses else _no_responses(),
+        predictions=join_models(predictions, every_class) if predictions else _no_predictions(gold),
+        image_folder=folder / options.images if options.images else None,
+        notes=tuple(notes),
+    )
+
+
+def read_classes(path: str | Path) -> pd.DataFrame:
+    """Read ``class_id,class_name,domain`` (``domain`` may be left out); every cell is text.
+
+    Raises DataError as :func:`evalkit.tables.classes_table` does, and for a header without the two first columns.
+    """
+    path = Path(path)
+    rows = long.read_text_table(path)
+    lacking = [name for name in ("class_id", "class_name") if name not in rows]
+    if lacking:
+        text = f"the header lacks {', '.join(lacking)}; it has {', '.join(rows.columns)}"
+        raise one_finding(path.name, "columns", text, place="line 1")
+    return classes_table(rows, file=path.name, place=lambda row: f"line {rows.index[row]}")
+
+
+def _read(options: FileOptions, context: Context) -> Annotations:
+    """Read one file by its format, which is told by its ending unless it is given."""
+    path = context.path(options.path)
+    kind = options.format or _format_of(path)
+    given = {name for name in set().union(*OPTIONS.values()) if getattr(options, name) is not None}
+    wrong = sorted(given - OPTIONS[kind])
+    if wrong:
+        raise EvalkitError(f"{options.path}: `{wrong[0]}` is no option of the format {kind}")
+    return READERS[kind](path, options, context)
+
+
+def _format_of(path: Path) -> str:
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    if ending in ENDINGS:
+        return ENDINGS[ending]
+    if path.is_dir():
+        return "yolo"
+    if not path.exists():
+        raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}")
+    raise EvalkitError(f"{path.name}: the format is not told by the ending; set `format` to one of {', '.join(READERS)}")
+
+
+def _no_responses() -> pd.DataFrame:
+    columns = {name: pd.Categorical([], categories=pd.Index([], dtype=str)) for name in ("model", "image_id", "state")}
+    return pd.DataFrame({**columns, "reason": pd.Series([], dtype=str)})
+
+
+def _no_predictions(gold: pd.DataFrame) -> pd.DataFrame:
+    table = gold.iloc[:0].assign(score=0.0)
+    table.insert(0, "model", pd.Categorical([], categories=pd.Index([], dtype=str)))
+    return table

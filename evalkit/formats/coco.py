@@ -1,0 +1,145 @@
+"""COCO: a gold object, a results list, or an object with ``score`` in its annotations."""
+
+from __future__ import annotations
+
+import re
+from operator import attrgetter
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from evalkit.formats.decoding import box_array, decode_document, factorise, one_finding, positions, read_bytes
+from evalkit.formats.options import Context, FileOptions
+from evalkit.tables import Annotations, DataError, Finding, image_ids
+
+Box = tuple[float, float, float, float]
+
+
+class Image(msgspec.Struct, gc=False):
+    id: str | int
+    width: float | None = None
+    height: float | None = None
+    file_name: str | None = None
+
+
+class Category(msgspec.Struct, gc=False):
+    id: str | int
+    name: str
+    supercategory: str | None = None
+
+
+class Annotation(msgspec.Struct, gc=False):
+    image_id: str | int
+    category_id: str | int
+    bbox: Box
+    score: float | None = None
+    iscrowd: int = 0
+    ignore: int = 0
+
+
+class Document(msgspec.Struct):
+    images: list[Image]
+    annotations: list[Annotation]
+    categories: list[Category] = []
+
+
+def read(path: Path, options: FileOptions, context: Context) -> Annotations:
+    """Read a COCO file; ``bbox`` is ``[x, y, width, height]`` in pixels.
+
+    A results list has no images: an image that it does not name is empty unless ``absent`` says otherwise. Crowd boxes are
+    refused unless ``crowd: drop``.
+
+    Raises DataError for broken JSON, wrong types, a reference to an image or category that is not there, and a crowd box.
+    """
+    data = read_bytes(path)
+    if re.match(rb"\s*\[", data):
+        if context.is_gold:
+            raise one_finding(path.name, "coco.gold", "COCO gold is an object with images, annotations and categories")
+        document = None
+        annotations = decode_document(path, data, list[Annotation])
+    else:
+        document = decode_document(path, data, Document, lists=("annotations",) if context.is_gold else ())
+        annotations = document.annotations
+    entry = "annotations[{}]" if document else "entry [{}]"
+    position = range(len(annotations))
+    notes: list[tuple[str, int]] = []
+    if any(map(attrgetter("iscrowd"), annotations)):
+        crowd = [row for row in position if annotations[row].iscrowd]
+        if options.crowd != "drop":
+            text = "a crowd box (iscrowd: 1) is neither one object nor none; set `crowd: drop` to leave such boxes out"
+            raise DataError(
+                Finding(path.name, entry.format(row), str(annotations[row].image_id), "box.crowd", text) for row in crowd
+            )
+        position = [row for row in position if not annotations[row].iscrowd]
+        annotations = [annotations[row] for row in position]
+        notes.append(("crowd_dropped", len(crowd)))
+    if ignored := sum(map(bool, map(attrgetter("ignore"), annotations))):
+        notes.append(("ignore_flag_not_used", ignored))
+
+    image_code, said_ids = factorise([one.image_id for one in annotations])
+    said_ids = image_ids(said_ids)
+    names = dict(context.names)
+    if document:
+        ids = image_ids([image.id for image in document.images])
+        names = {str(category.id): category.name for category in document.categories} or names
+    else:
+        ids = list(dict.fromkeys(said_ids))
+    row_of_code = positions(said_ids, dict(zip(ids, range(len(ids)), strict=True)))
+    box_image = row_of_code[image_code] if said_ids else image_code
+    category_code, category_ids = factorise([one.category_id for one in annotations])
+
+    def box_place(box: int) -> str:
+        return entry.format(position[box])
+
+    findings = [
+        Finding(path.name, box_place(box), image_id, "coco.image", f"`images` has no id {image_id!r}")
+        for box in np.flatnonzero(box_image < 0)
+        for image_id in [said_ids[image_code[box]]]
+    ]
+    if document and (context.is_gold or document.categories):
+        for code, category_id in enumerate(category_ids):
+            if str(category_id) not in names:
+                findings += [
+                    Finding(path.name, box_place(box), said_ids[image_code[box]], "coco.category", text)
+                    for text in [f"`categories` has no id {category_id!r}"]
+                    for box in np.flatnonzero(category_code == code)
+                ]
+    if findings:
+        raise DataError(findings)
+    boxes = box_array([one.bbox for one in annotations])
+    boxes[:, 2:] += boxes[:, :2]
+    images = document.images if document else []
+    file_names = [image.file_name for image in images]
+    return Annotations(
+        file=path.name,
+        image_id=ids,
+        box_image=box_image,
+        class_code=category_code,
+        class_names=[names.get(str(category_id), f"class id {category_id}") for category_id in category_ids],
+        boxes=boxes,
+        score=np.array([one.score for one in annotations], dtype=float),
+        place=lambda row: f"images[{row}]" if document else entry.format(np.flatnonzero(box_image == row)[0]),
+        box_place=box_place,
+        width=np.array([image.width for image in images], dtype=float) if document else None,
+        height=np.array([image.height for image in images], dtype=float) if document else None,
+        file_name=file_names if document else None,
+        categories=_categories(document.categories) if document and document.categories else None,
+        join_on_file_name=document is not None and all(file_names),
+        absent="missing" if document else "empty",
+        notes=notes,
+    )
+
+
+def _categories(categories: list[Category]) -> pd.DataFrame:
+    """Categories as a class list; a supercategory is the domain, and ``none`` is none."""
+    domains = ["" if one.supercategory in (None, "none") else one.supercategory for one in categories]
+    return pd.DataFrame(
+        {
+            "class_id": [str(one.id) for one in categories],
+            "class_name": [one.name for one in categories],
+            "domain": domains,
+        },
+        dtype=str,
+    )

@@ -1,0 +1,185 @@
+"""Bytes of a file to typed rows: fast when all is well, row by row with line numbers when it is not."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from evalkit.tables import DataError, Finding
+
+BOM = b"\xef\xbb\xbf"
+MISSING_BOX = [math.nan] * 4
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file, unzipped if it ends in ``.gz``, without a UTF-8 mark.
+
+    Raises DataError for a file that is not there, cannot be read, is not gzip or holds nothing.
+    """
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except FileNotFoundError:
+        raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise one_finding(path.name, "file.unreadable", f"cannot read it: {error}") from None
+    data = data.removeprefix(BOM)
+    if not data or data.isspace():
+        raise one_finding(path.name, "file.empty", "the file is empty")
+    return data
+
+
+def one_finding(file: str, rule: str, message: str, *, place: str = "", image_id: str = "") -> DataError:
+    return DataError([Finding(file, place, image_id, rule, message)])
+
+
+def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[list[Any], Callable[[int], str]]:
+    """Decode JSON lines into ``row_type`` and say in words where a row stands.
+
+    ``lenient_boxes`` lets a box of wrong length through as four NaN, for the rules of validation to judge.
+
+    Raises DataError with a finding for each line that does not decode.
+    """
+    data = read_bytes(path)
+
+    def place(row: int) -> str:
+        numbers = (number for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
+        return f"line {next(itertools.islice(numbers, row, None))}"
+
+    decoder, rows, findings = msgspec.json.Decoder(row_type), [], []
+    try:
+        rows = decoder.decode_lines(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    if rows and len(rows) == sum(map(bool, map(bytes.strip, data.split(b"\n")))):  # else a line holds not just one row
+        return rows, place
+    rows = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            row, problem = _second_try(line, row_type, error, lenient_boxes)
+            rows.append(row)
+            if problem:
+                findings.append(Finding(path.name, f"line {number}", *problem))
+    if findings:
+        raise DataError(findings)
+    return rows, place
+
+
+def _second_try(line: bytes, row_type: type, error: Exception, lenient_boxes: bool) -> tuple[Any, tuple | None]:
+    """Read a line with Python's parser, which takes NaN and Infinity, and soften its boxes."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None, ("", "json.malformed", f"this is not JSON: {error}")
+    image_id = str(row.get("image_id", "")) if isinstance(row, dict) else ""
+    if isinstance(row, dict) and isinstance(row.get("boxes"), list):
+        for box in row["boxes"]:
+            soften(box, "box", lenient_boxes)
+    try:
+        return msgspec.convert(row, row_type), None
+    except (msgspec.ValidationError, OverflowError) as problem:
+        return None, (image_id, "json.type", str(problem))
+
+
+def soften(row: Any, key: str, any_length: bool) -> None:
+    """Replace a box that is not four finite numbers by four NaN, in place, leaving every other fault to the type check.
+
+    Text and booleans stay, and so does, unless ``any_length``, a box of another length.
+    """
+    box = row.get(key) if isinstance(row, dict) else None
+    if box is None and any_length and isinstance(row, dict) and key in row:
+        row[key] = MISSING_BOX
+    if not isinstance(box, list) or not all(value is None or type(value) in (int, float) for value in box):
+        return
+    if len(box) != 4:
+        if any_length:
+            row[key] = MISSING_BOX
+    elif not all(_finite(value) for value in box):
+        row[key] = MISSING_BOX
+
+
+def _finite(value: float | int | None) -> bool:
+    try:
+        return value is not None and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def decode_document(path: Path, data: bytes, document_type: type, *, lists: Sequence[str] = ()) -> Any:
+    """Decode one JSON document; if that fails, find every entry of ``lists`` that is wrong and name its place.
+
+    Raises DataError with the line of broken JSON, or a finding for each entry that breaks the type.
+    """
+    try:
+        return msgspec.json.decode(data, type=document_type)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        try:
+            document = json.loads(data)
+        except json.JSONDecodeError as problem:
+            place = f"line {problem.lineno}, column {problem.colno}"
+            raise one_finding(path.name, "json.malformed", f"this is not JSON: {problem.msg}", place=place) from None
+        except (ValueError, RecursionError) as problem:
+            raise one_finding(path.name, "json.malformed", f"this is not JSON: {problem}") from None
+        if isinstance(document, dict) and isinstance(document.get("annotations"), list):
+            entries = document["annotations"]
+        else:
+            entries = document if isinstance(document, list) else []
+        for entry in entries:
+            soften(entry, "bbox", "annotations" not in lists)
+        try:
+            return msgspec.convert(document, document_type)
+        except msgspec.ValidationError:
+            raise DataError(list(_entry_findings(path.name, document, document_type, lists, error))) from None
+
+
+def _entry_findings(
+    file: str, document: Any, document_type: type, lists: Sequence[str], error: Exception
+) -> Iterable[Finding]:
+    """A finding for each wrong entry of a document, at least one."""
+    found = False
+    parts: list[tuple[str, list, type]] = []
+    if isinstance(document, list):
+        parts = [("entry ", document, document_type.__args__[0])]
+    elif isinstance(document, dict):
+        hints = {field.encode_name: field.type for field in msgspec.structs.fields(document_type)}
+        parts = [(name, document[name], hints[name].__args__[0]) for name in hints if isinstance(document.get(name), list)]
+    for name, entries, entry_type in parts:
+        for row, entry in enumerate(entries):
+            try:
+                msgspec.convert(entry, entry_type)
+            except (msgspec.ValidationError, OverflowError) as problem:
+                found = True
+                image_id = str(entry.get("image_id", "")) if isinstance(entry, dict) else ""
+                yield Finding(file, f"{name}[{row}]", image_id, "json.type", str(problem))
+    if not found:
+        yield Finding(file, "", "", "json.type", re.sub(r"\s+", " ", str(error)))
+
+
+def box_array(boxes: Sequence[Sequence[float]]) -> np.ndarray:
+    """Boxes as an array of shape (n, 4), also for n = 0."""
+    flat = np.fromiter(itertools.chain.from_iterable(boxes), float, 4 * len(boxes))
+    return flat.reshape(len(boxes), 4)
+
+
+def factorise(labels: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
+    """Codes of labels in order of first appearance, and the labels."""
+    distinct = list(dict.fromkeys(labels))
+    return positions(labels, dict(zip(distinct, range(len(distinct)), strict=True))), distinct
+
+
+def positions(labels: Sequence[Any], position_of: Mapping[Any, int]) -> np.ndarray:
+    """The position of each label, or -1 for one that is not there."""
+    return np.fromiter(map(position_of.get, labels, itertools.repeat(-1)), np.int64, len(labels))

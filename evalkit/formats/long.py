@@ -1,0 +1,151 @@
+"""Long tables, one box a row: CSV and Parquet, read by their header."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+
+from evalkit.formats.decoding import factorise, one_finding, read_bytes
+from evalkit.formats.options import Context, FileOptions
+from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, image_ids
+
+OPTIONAL = ["score", "width", "height", "file_name"]
+
+
+def read(path: Path, options: FileOptions, context: Context) -> Annotations:
+    """Read ``image_id, class, x_min, y_min, x_max, y_max[, score, width, height, file_name]`` by header.
+
+    ``class_id`` may stand instead of ``class``. Blank box columns mean that the image was seen and is empty. ``columns``
+    maps our names to the file's; ``where`` keeps the rows whose column has a value.
+
+    Raises DataError for a missing or doubled column, a number that is none, a blank class, and sizes that contradict.
+    """
+    table = _csv(path) if path.suffix != ".parquet" else _parquet(path)
+    table = _renamed(table, path, options)
+    for name, value in (options.where or {}).items():
+        if name not in table:
+            raise EvalkitError(f"{path.name}: `where` names the column {name!r}; the file has {', '.join(table.columns)}")
+        table = table[table[name] == value]
+    needed = ["image_id", *BOX_COLUMNS]
+    lacking = [name for name in needed if name not in table]
+    if lacking or not {"class", "class_id"} & set(table.columns):
+        lacking += [] if {"class", "class_id"} & set(table.columns) else ["class"]
+        text = f"the header lacks {', '.join(lacking)}; it has {', '.join(table.columns)}"
+        raise one_finding(path.name, "columns", text)
+    lines = table.index.to_numpy()
+    findings: list[Finding] = []
+
+    def number(name: str) -> np.ndarray:
+        text = table[name]
+        values = pd.to_numeric(text.where(text != "", "nan"), errors="coerce").to_numpy(float)
+        wrong = np.isnan(values) & ~text.str.strip().str.lower().isin(["", "nan"]).to_numpy()
+        for row in np.flatnonzero(wrong):
+            said = f"{name} must be a number, not {text.iloc[row]!r}"
+            findings.append(Finding(path.name, f"line {lines[row]}", table["image_id"].iloc[row], "number", said))
+        return values
+
+    boxes = np.column_stack([number(name) for name in BOX_COLUMNS])
+    extra = {name: number(name) for name in ("score", "width", "height") if name in table}
+    blank = (table[BOX_COLUMNS] == "").all(axis=1).to_numpy()
+    label = "class" if "class" in table else "class_id"
+    for row in np.flatnonzero(~blank & (table[label] == "").to_numpy()):
+        text = "a box needs a class"
+        findings.append(Finding(path.name, f"line {lines[row]}", table["image_id"].iloc[row], "box.class", text))
+    image_code, ids = factorise(image_ids(table["image_id"]))
+    first = np.unique(image_code, return_index=True)[1]
+    for name in {"width", "height"} & extra.keys():
+        known = extra[name][first][image_code]
+        for row in np.flatnonzero((known != extra[name]) & ~(np.isnan(known) & np.isnan(extra[name]))):
+            text = f"{name} {extra[name][row]:g} contradicts {known[row]:g} in line {lines[first[image_code[row]]]}"
+            findings.append(Finding(path.name, f"line {lines[row]}", ids[image_code[row]], "image.size", text))
+    if findings:
+        raise DataError(findings)
+    boxed = np.flatnonzero(~blank)
+    codes, names = factorise(table[label].to_numpy()[boxed])
+    if label == "class_id":
+        names = [context.names.get(name, f"class id {name}") for name in names]
+    return Annotations(
+        file=path.name,
+        image_id=ids,
+        box_image=image_code[boxed],
+        class_code=codes,
+        class_names=list(names),
+        boxes=boxes[boxed],
+        score=extra["score"][boxed] if "score" in extra else None,
+        width=extra["width"][first] if "width" in extra else None,
+        height=extra["height"][first] if "height" in extra else None,
+        file_name=[table["file_name"].iloc[row] or None for row in first] if "file_name" in table else None,
+        place=lambda row: f"line {lines[first[row]]}",
+        box_place=lambda box: f"line {lines[boxed[box]]}",
+        several_rows=True,
+    )
+
+
+def _renamed(table: pd.DataFrame, path: Path, options: FileOptions) -> pd.DataFrame:
+    if options.columns is None:
+        return table
+    if not isinstance(options.columns, dict):
+        raise EvalkitError(f"{path.name}: `columns` of a long table maps our names to the file's")
+    for theirs in options.columns.values():
+        if theirs not in table:
+            raise EvalkitError(f"{path.name}: `columns` names {theirs!r}; the file has {', '.join(table.columns)}")
+    kept = table.drop(columns=[name for name in options.columns if name in table and name not in options.columns.values()])
+    return kept.rename(columns={theirs: ours for ours, theirs in options.columns.items()})
+
+
+def read_text_table(path: Path) -> pd.DataFrame:
+    """A CSV with a header as text cells, indexed by line number. Nothing is taken for a missing value.
+
+    Raises DataError for a header that names a column twice and a row with another number of cells.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise one_finding(path.name, "file.unreadable", f"this is not UTF-8: {error}") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows, lines = [], []
+    try:
+        header = [name.strip() for name in next(reader)]
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise one_finding(path.name, "csv", f"this is not CSV: {error}", place=f"line {reader.line_num}") from None
+    if len(set(header)) != len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise one_finding(path.name, "columns", f"the header names {twice!r} twice", place="line 1")
+    wrong = [
+        Finding(path.name, f"line {line}", "", "csv", f"{len(row)} cells under a header of {len(header)}")
+        for row, line in zip(rows, lines, strict=True)
+        if len(row) != len(header)
+    ]
+    if wrong:
+        raise DataError(wrong)
+    return pd.DataFrame(rows, columns=header, index=lines, dtype=str)
+
+
+_csv = read_text_table
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    """A Parquet table as text cells; numbers keep every digit."""
+    if not path.is_file():
+        raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}")
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowInvalid) as error:
+        raise one_finding(path.name, "file.unreadable", f"this is not Parquet: {error}") from None
+    for name in ("image_id", "class_id"):
+        if name in table.column_names and pyarrow.types.is_floating(table.schema.field(name).type):
+            raise one_finding(path.name, "image.id", f"{name} is a column of floats; ids are text or integers")
+    columns = {
+        name: ["" if value is None else str(value) for value in table.column(name).to_pylist()] for name in table.column_names
+    }
+    return pd.DataFrame(columns, index=np.arange(1, table.num_rows + 1), dtype=str)

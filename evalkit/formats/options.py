@@ -1,0 +1,121 @@
+"""What ``benchmark.yml`` may say, and what a reader is told about its file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pandas as pd
+import yaml
+
+from evalkit.tables import EvalkitError
+
+
+class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A file of gold or predictions and how to read it. Only ``path`` is needed; the rest has a default by format."""
+
+    path: str
+    format: Literal["jsonl", "coco", "yolo", "csv", "parquet"] | None = None
+    absent: Literal["missing", "empty"] | None = None
+    bad_box: Literal["invalid", "error"] = "invalid"
+    crowd: Literal["drop"] | None = None
+    names: str | None = None
+    sizes: str | None = None
+    units: Literal["relative", "pixels"] | None = None
+    columns: dict[str, str] | list[str] | None = None
+    where: dict[str, str] | None = None
+
+
+class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The contents of ``benchmark.yml``."""
+
+    gold: FileOptions
+    name: str = ""
+    note: str = ""
+    classes: str | None = None
+    images: str | None = None
+    predictions: dict[str, FileOptions] = {}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a reader may need beside its file: ``names`` maps class ids to names, ``images`` are gold's, once known."""
+
+    folder: Path
+    names: Mapping[str, str]
+    images: pd.DataFrame | None = None
+
+    @property
+    def is_gold(self) -> bool:
+        return self.images is None
+
+    def path(self, text: str) -> Path:
+        return self.folder / text
+
+
+class _TextLoader(yaml.BaseLoader):
+    """YAML in which every scalar is text (``no`` and ``1.0`` too), and a key stands once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} stands there twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=True)
+
+
+def read_options(path: Path) -> BenchmarkOptions:
+    """Read ``benchmark.yml``. Every scalar is text, so a class or a model may be called ``no`` or ``1.0``.
+
+    Raises EvalkitError for a file that is not there, broken YAML, a key twice, an unknown key or a wrong value.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        extra = "; `evalkit sample --out toytown` writes the sample" if "toytown" in path.parts else ""
+        raise EvalkitError(f"{path}: there is no such file{extra}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvalkitError(f"{path}: cannot read it: {error}") from None
+    try:
+        said = yaml.load(text, Loader=_TextLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise EvalkitError(f"{path.name}{line}: this is not YAML as expected: {getattr(error, 'problem', error)}") from None
+    if not isinstance(said, dict):
+        raise EvalkitError(f"{path.name}: the file must hold keys such as `gold:` and `predictions:`")
+    return options_from(said, source=path.name)
+
+
+def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
+    """Check the keys and values of a benchmark; a file may be a bare path or a mapping with ``path`` and options."""
+
+    def as_file(value: Any, key: str) -> dict:
+        value = {"path": value} if isinstance(value, str) else value
+        _known_keys(value, FileOptions, f"{source}, {key}")
+        return value
+
+    _known_keys(said, BenchmarkOptions, source)
+    said = dict(said)
+    if "gold" in said:
+        said["gold"] = as_file(said["gold"], "gold")
+    if isinstance(said.get("predictions"), dict):
+        said["predictions"] = {name: as_file(one, f"predictions, {name}") for name, one in said["predictions"].items()}
+    try:
+        return msgspec.convert(said, BenchmarkOptions)
+    except msgspec.ValidationError as error:
+        raise EvalkitError(f"{source}: {error}") from None
+
+
+def _known_keys(said: Any, kind: type[msgspec.Struct], where: str) -> None:
+    known = kind.__struct_encode_fields__
+    for key in said if isinstance(said, Mapping) else ():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            guess = f"; did you mean {near[0]!r}?" if near else f"; known keys are {', '.join(known)}"
+            raise EvalkitError(f"{where}: unknown key {key!r}{guess}")

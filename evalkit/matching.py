@@ -1,0 +1,127 @@
+"""One-to-one matching: as many pairs as can be, and, where pairs are shown, the best of those matchings.
+
+Nothing else in the package knows an algorithm. A graph is given by its edges, ``left`` and ``right`` row numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
+
+TIE = 1e-9  # weight sums closer than this are a tie, which the order of the rows then decides
+
+
+def maximum_matching(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> np.ndarray:
+    """A maximum-cardinality matching of a bipartite graph.
+
+    Pairs that compete with no other are taken at once; the rest is one sparse graph, matched by Hopcroft and Karp's
+    algorithm (``scipy.sparse.csgraph.maximum_bipartite_matching``). The number of pairs is the largest possible, and does
+    not depend on the order of the edges; which of several maximum matchings is returned may. See :func:`best_matching`.
+
+    Parameters
+    ----------
+    left, right : integers of shape (edges,)
+    n_left, n_right : numbers of rows on either side
+
+    Returns
+    -------
+    array of shape (n_left,): the right row matched to each left row, or -1
+
+    Notes
+    -----
+    J. E. Hopcroft and R. M. Karp, "An n^(5/2) algorithm for maximum matchings in bipartite graphs", 1973.
+
+    >>> maximum_matching(np.array([0, 0, 1]), np.array([0, 1, 0]), 2, 2)
+    array([1, 0])
+    """
+    match = np.full(n_left, -1)
+    alone = _alone(left, right, n_left, n_right)
+    match[left[alone]] = right[alone]
+    left, right = left[~alone], right[~alone]
+    if len(left):
+        rows, row = np.unique(left, return_inverse=True)
+        columns, column = np.unique(right, return_inverse=True)
+        graph = csr_matrix((np.ones(len(row), bool), (row, column)), shape=(len(rows), len(columns)))
+        found = maximum_bipartite_matching(graph, perm_type="column")
+        match[rows[found >= 0]] = columns[found[found >= 0]]
+    return match
+
+
+def best_matching(
+    left: np.ndarray, right: np.ndarray, weight: np.ndarray, left_rank: np.ndarray, right_rank: np.ndarray
+) -> np.ndarray:
+    """Of the maximum-cardinality matchings, the one with the largest sum of weights.
+
+    Sums that differ by less than 1e-9 are a tie: then rows of smaller rank are matched first, and to each other. With ranks
+    that come from the rows' own values, the result does not depend on the order of rows or edges.
+
+    Each connected component is solved as an assignment problem that is padded with just as many dummies as the maximum
+    matching leaves rows unmatched, so that no pair can be given up for weight.
+
+    Parameters
+    ----------
+    left, right : integers of shape (edges,)
+    weight : floats of shape (edges,), at least 0
+    left_rank, right_rank : integers for each row of either side; equal ranks are interchangeable
+
+    Returns
+    -------
+    array of shape (n_left,): the right row matched to each left row, or -1
+    """
+    n_left, n_right = len(left_rank), len(right_rank)
+    match = np.full(n_left, -1)
+    alone = _alone(left, right, n_left, n_right)
+    match[left[alone]] = right[alone]
+    left, right, weight = left[~alone], right[~alone], weight[~alone]
+    if not len(left):
+        return match
+    graph = csr_array((np.ones(len(left), bool), (left, right + n_left)), shape=(n_left + n_right,) * 2)
+    component = connected_components(graph, directed=False)[1][left]
+    order = np.argsort(component, kind="stable")
+    edges = np.split(order, np.flatnonzero(np.diff(component[order])) + 1)
+    size = maximum_matching(left, right, n_left, n_right)
+    for edge in edges:
+        rows = _ranked(left[edge], left_rank)
+        columns = _ranked(right[edge], right_rank)
+        pairs = int((size[rows] >= 0).sum())
+        row_of, column_of = _positions(rows, left[edge]), _positions(columns, right[edge])
+        chosen_row, chosen_column = _assignment(row_of, column_of, weight[edge], len(rows), len(columns), pairs)
+        match[rows[chosen_row]] = columns[chosen_column]
+    return match
+
+
+def _alone(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> np.ndarray:
+    """Edges that share no row with another edge."""
+    return (np.bincount(left, minlength=n_left)[left] == 1) & (np.bincount(right, minlength=n_right)[right] == 1)
+
+
+def _ranked(rows: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """The different rows, in the order of their ranks."""
+    rows = np.unique(rows)
+    return rows[np.argsort(rank[rows], kind="stable")]
+
+
+def _positions(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    order = np.argsort(rows)
+    return order[np.searchsorted(rows, wanted, sorter=order)]
+
+
+def _assignment(
+    row: np.ndarray, column: np.ndarray, weight: np.ndarray, n_rows: int, n_columns: int, pairs: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The assignment of largest weight with exactly ``pairs`` edges, the largest number there is.
+
+    The smaller side becomes the rows of a dense cost matrix; ``n_rows - pairs`` dummy columns take the rows that stay free.
+    """
+    if n_rows > n_columns:
+        chosen_column, chosen_row = _assignment(column, row, weight, n_columns, n_rows, pairs)
+        return chosen_row, chosen_column
+    cost = np.full((n_rows, n_columns + n_rows - pairs), np.inf)
+    cost[:, n_columns:] = 0.0
+    place = (row / n_rows + column / n_columns) / 2 + abs(row / n_rows - column / n_columns) / (8 * n_columns)
+    cost[row, column] = TIE / (2 * n_rows) * place - weight
+    chosen_row, chosen_column = linear_sum_assignment(cost)
+    real = chosen_column < n_columns
+    return chosen_row[real], chosen_column[real]

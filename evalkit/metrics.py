@@ -1,0 +1,249 @@
+"""Counts to ratios: one safe division, precision, recall, F-beta, and the averages over classes, domains and scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from evalkit.tables import STATES, Benchmark, EvalkitError, categorical
+
+SCOPES = ["valid", "common"]
+VIEW = "all"  # not a scope: every image, with invalid and missing responses taken as empty
+RATIOS = ["precision", "recall", "f1", "f2"]
+SCORE_COLUMNS = [
+    *("model", "scope", "task", "iou", "relation", "level", "average", "label", "tp", "fp", "fn", "precision", "recall"),
+    *("f1", "f2", "f2_low", "f2_high", "replicates", "undefined", "reason", "n_images", "n_gold"),
+]
+COVERAGE_COLUMNS = [
+    *("model", "scope", "models", "images", "valid", "invalid", "missing", "coverage", "negative_images"),
+    *("negative_with_boxes", "negative_fpr", "negative_fpr_low", "negative_fpr_high", "fp_boxes_per_negative"),
+]
+
+
+def divide(numerator: np.ndarray, denominator: np.ndarray, *, zero_division: float = 0.0) -> np.ndarray:
+    """Numerator / denominator, and ``zero_division`` (0.0, or NaN for undefined) where the denominator is 0.
+
+    The only division of counts in the package. Shapes broadcast.
+    """
+    numerator, denominator = np.broadcast_arrays(np.asarray(numerator, float), np.asarray(denominator, float))
+    out = np.full(numerator.shape, float(zero_division))
+    return np.divide(numerator, denominator, out=out, where=denominator != 0)
+
+
+def precision(tp: np.ndarray, fp: np.ndarray, *, zero_division: float = 0.0) -> np.ndarray:
+    """TP / (TP + FP), from 0 to 1: the share of predictions that are right. Undefined without predictions.
+
+    >>> precision(6, 2)
+    array(0.75)
+    """
+    return divide(tp, np.add(tp, fp), zero_division=zero_division)
+
+
+def recall(tp: np.ndarray, fn: np.ndarray, *, zero_division: float = 0.0) -> np.ndarray:
+    """TP / (TP + FN), from 0 to 1: the share of gold that was found. Undefined without gold.
+
+    >>> recall(6, 4)
+    array(0.6)
+    """
+    return divide(tp, np.add(tp, fn), zero_division=zero_division)
+
+
+def fbeta(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, *, beta: float = 2.0, zero_division: float = 0.0) -> np.ndarray:
+    """(1 + b²)TP / ((1 + b²)TP + FP + b²FN), from 0 to 1; undefined where all counts are 0.
+
+    The weighted harmonic mean of precision and recall, from counts; ``beta`` = 2 makes a miss cost four times a false alarm:
+    F2 = 5TP / (5TP + FP + 4FN). C. J. van Rijsbergen, "Information Retrieval", 2nd ed., 1979.
+
+    Raises EvalkitError unless ``beta`` is above 0.
+
+    >>> fbeta(6, 2, 4)
+    array(0.625)
+    """
+    if not beta > 0:
+        raise EvalkitError(f"beta must be above 0, not {beta}")
+    weighted = (1 + beta**2) * np.asarray(tp)
+    return divide(weighted, weighted + fp + beta**2 * np.asarray(fn), zero_division=zero_division)
+
+
+def scopes(benchmark: Benchmark, *, view_all: bool = False) -> dict[str, np.ndarray]:
+    """The images of each scope, as a mask of shape (models, images).
+
+    ``valid`` holds each model's valid images, ``common`` those that are valid for every model. ``view_all`` adds the view
+    ``all``.
+    """
+    valid = (benchmark.responses["state"] == "valid").to_numpy().reshape(len(benchmark.models), len(benchmark.images))
+    masks = {"valid": valid, "common": np.broadcast_to(valid.all(axis=0), valid.shape)}
+    return {**masks, VIEW: np.ones_like(valid)} if view_all else masks
+
+
+def scores(
+    benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float = 0.0, view_all: bool = False
+) -> pd.DataFrame:
+    """Precision, recall, F1 and F2 of every model, scope, task and threshold: overall, per domain, per class.
+
+    Micro pools the counts of classes before dividing; a domain's micro pools its classes. Macro is the mean of the class
+    scores over the classes represented (any TP, FP or FN in the scope), ``macro_gold`` over those that have gold; names
+    outside the class list are in neither, but in overall micro, and summed in the row ``outside``. So domains plus outside
+    add up to overall.
+
+    Parameters
+    ----------
+    counts : table of :func:`evalkit.counts.count`
+    zero_division : the value of a ratio whose denominator is 0; 0.0, or NaN. ``reason`` says what was lacking.
+
+    Returns
+    -------
+    DataFrame with the columns ``SCORE_COLUMNS``. An empty scope has no ratio at all and says so in ``reason``.
+    """
+    names = list(counts["class"].cat.categories)
+    labels, member = _labels(benchmark, names)
+    blocks, totals, n_images = _class_totals(benchmark, counts, view_all)
+    n_listed = len(benchmark.classes)
+    pooled = np.einsum("lc,bck->blk", member, totals)
+    rows = [_ratios(pooled, zero_division)]
+    listed = totals[:, :n_listed]
+    per_class = _ratios(listed, zero_division)
+    populations = {"macro": listed.sum(axis=2) > 0, "macro_gold": listed[..., 0] + listed[..., 2] > 0}
+    for population in populations.values():
+        size = population.sum(axis=1)
+        rows.append(
+            {
+                **{name: np.full((len(blocks), 1), np.nan) for name in ("tp", "fp", "fn")},
+                **{
+                    name: divide((per_class[name] * population).sum(axis=1), size, zero_division=zero_division)[:, None]
+                    for name in RATIOS
+                },
+                "n_gold": rows[0]["n_gold"][:, :1],
+                "reason": np.where(size == 0, "no class represented", "")[:, None],
+            }
+        )
+    labels = pd.concat([labels, pd.DataFrame([["overall", name, "overall"] for name in populations], columns=labels.columns)])
+    order = np.argsort(labels["level"].map({"overall": 0, "domain": 1, "class": 2, "outside": 3}).to_numpy(), kind="stable")
+    table = pd.DataFrame({name: np.hstack([part[name] for part in rows])[:, order].ravel() for name in rows[0]})
+    empty = np.repeat(n_images == 0, len(labels))
+    table.loc[empty, ["tp", "fp", "fn", *RATIOS, "n_gold"]] = np.nan
+    table.loc[empty, "reason"] = "empty scope: no image with a valid response"
+    for name in ("level", "average", "label"):
+        table[name] = np.tile(labels[name].to_numpy(object)[order], len(blocks))
+    for name in blocks:
+        table[name] = blocks[name].repeat(len(labels)).array
+    table["n_images"] = np.repeat(n_images, len(labels))
+    for name in ("tp", "fp", "fn", "n_gold"):
+        table[name] = table[name].astype("Int64")
+    return table.reindex(columns=SCORE_COLUMNS)
+
+
+def coverage(benchmark: Benchmark, *, view_all: bool = False) -> pd.DataFrame:
+    """How many responses are valid, invalid and missing, and how often clean images were given boxes.
+
+    ``images`` is the number of gold images: valid, invalid and missing add up to it, and coverage = valid / images.
+    ``negative_images`` are the scope's images without any gold box, ``negative_with_boxes`` those of them with at least one
+    predicted box, ``negative_fpr`` the share, ``fp_boxes_per_negative`` the predicted boxes per negative image. Undefined
+    (NaN) without negative images, and in the view ``all``, where a malformed answer would pass for a correct negative.
+
+    Returns
+    -------
+    DataFrame with the columns ``COVERAGE_COLUMNS``; ``models`` names the models that define the scope.
+    """
+    n_images = len(benchmark.images)
+    negative = np.bincount(benchmark.gold["image_id"].cat.codes, minlength=n_images) == 0
+    state = benchmark.responses["state"].cat.codes.to_numpy().reshape(-1, n_images)
+    cell = benchmark.predictions["model"].cat.codes.to_numpy(np.int64) * n_images + benchmark.predictions["image_id"].cat.codes
+    boxes = np.bincount(cell, minlength=state.size).reshape(state.shape)
+    parts = []
+    for scope, mask in scopes(benchmark, view_all=view_all).items():
+        clean = mask & negative
+        n_clean, with_boxes = clean.sum(axis=1), (clean & (boxes > 0)).sum(axis=1)
+        known = np.nan if scope == VIEW else 1.0
+        parts.append(
+            pd.DataFrame(
+                {
+                    "model": benchmark.models,
+                    "scope": scope,
+                    "models": benchmark.models if scope == "valid" else " ".join(benchmark.models),
+                    "images": n_images,
+                    **{name: (state == code).sum(axis=1) for code, name in enumerate(STATES)},
+                    "coverage": divide((state == 0).sum(axis=1), n_images, zero_division=np.nan),
+                    "negative_images": n_clean,
+                    "negative_with_boxes": with_boxes,
+                    "negative_fpr": divide(with_boxes, n_clean, zero_division=np.nan) * known,
+                    "fp_boxes_per_negative": divide((boxes * clean).sum(axis=1), n_clean, zero_division=np.nan) * known,
+                }
+            )
+        )
+    table = pd.concat(parts, ignore_index=True)
+    table["model"] = pd.Categorical(table["model"], categories=benchmark.models)
+    return table.sort_values("model", kind="stable", ignore_index=True).reindex(columns=COVERAGE_COLUMNS)
+
+
+def _labels(benchmark: Benchmark, names: Sequence[str]) -> tuple[pd.DataFrame, np.ndarray]:
+    """The rows that pool counts, and which classes each of them pools, shape (rows, classes)."""
+    domain = np.array([*benchmark.classes["domain"], *[None] * len(benchmark.outside)], dtype=object)
+    listed = np.arange(len(names)) < len(benchmark.classes)
+    rows = [("overall", "micro", "overall", np.ones(len(names), bool))]
+    rows += [("domain", "micro", name, domain == name) for name in benchmark.domains]
+    rows += [("class", "", name, np.arange(len(names)) == code) for code, name in enumerate(names) if listed[code]]
+    rows.append(("outside", "micro", "outside", ~listed))
+    return pd.DataFrame([row[:3] for row in rows], columns=["level", "average", "label"]), np.array([row[3] for row in rows])
+
+
+def _class_totals(benchmark: Benchmark, counts: pd.DataFrame, view_all: bool) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Sums of tp, fp, fn for each class in each block (model, scope, task, iou, relation).
+
+    Returns the blocks as a table, totals of shape (blocks, classes, 3), and the images of each block's scope.
+    """
+    n_classes = len(counts["class"].cat.categories)
+    iou_code, ious = pd.factorize(counts["iou"], use_na_sentinel=False)
+    n_relations = len(counts["relation"].cat.categories)
+    code = (counts["task"].cat.codes.to_numpy(np.int64) * n_relations + counts["relation"].cat.codes) * len(ious) + iou_code
+    present = np.flatnonzero(np.bincount(code))
+    kind = np.searchsorted(present, code.to_numpy())
+    kinds = pd.DataFrame(
+        {
+            "task": categorical(present // len(ious) // n_relations, counts["task"].cat.categories),
+            "iou": np.asarray(ious, float)[present % len(ious)],
+            "relation": categorical(present // len(ious) % n_relations, counts["relation"].cat.categories),
+        }
+    )
+    model = counts["model"].cat.codes.to_numpy(np.int64)
+    image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
+    cell = (model * len(kinds) + kind) * n_classes + label
+    size = len(benchmark.models) * len(kinds) * n_classes
+    masks = scopes(benchmark, view_all=view_all)
+    totals, blocks, n_images = [], [], []
+    for scope, mask in masks.items():
+        inside = mask[model, image]
+        rows = slice(None) if inside.all() else inside
+        sums = [np.bincount(cell[rows], counts[name].to_numpy()[rows], minlength=size) for name in ("tp", "fp", "fn")]
+        totals.append(np.stack(sums, axis=-1).reshape(len(benchmark.models), len(kinds), n_classes, 3))
+        n_images.append(np.repeat(mask.sum(axis=1)[:, None], len(kinds), axis=1))
+        blocks += [scope]
+    totals, n_images = np.stack(totals, axis=1), np.stack(n_images, axis=1)
+    product = pd.MultiIndex.from_product([benchmark.models, blocks, range(len(kinds))], names=["model", "scope", "kind"])
+    frame = product.to_frame(index=False)
+    frame = pd.concat([frame[["model", "scope"]], kinds.iloc[frame["kind"]].reset_index(drop=True)], axis=1)
+    frame["model"] = pd.Categorical(frame["model"], categories=benchmark.models)
+    frame["scope"] = pd.Categorical(frame["scope"], categories=[*SCOPES, VIEW])
+    return frame, totals.reshape(-1, n_classes, 3), n_images.ravel()
+
+
+def _ratios(totals: np.ndarray, zero_division: float) -> dict[str, np.ndarray]:
+    """Ratios of counts of shape (..., 3), with what they lack."""
+    tp, fp, fn = np.moveaxis(totals, -1, 0)
+    no_gold, no_predictions = tp + fn == 0, tp + fp == 0
+    reason = np.select(
+        [no_gold & no_predictions, no_gold, no_predictions], ["no gold, no predictions", "no gold", "no predictions"], ""
+    )
+    return {
+        "tp": tp,
+        "fp": fp,
+        "fn": fn,
+        "precision": precision(tp, fp, zero_division=zero_division),
+        "recall": recall(tp, fn, zero_division=zero_division),
+        "f1": fbeta(tp, fp, fn, beta=1.0, zero_division=zero_division),
+        "f2": fbeta(tp, fp, fn, zero_division=zero_division),
+        "n_gold": tp + fn,
+        "reason": reason,
+    }

@@ -1,0 +1,203 @@
+"""One measurement in a process of its own: `python jobs.py TOOL WORK FOLDER CALLS` prints it as one line of JSON.
+
+Works of every tool: `matching-T` (one model, all loaded) and `files-M-T` (from JSON files, M models), at T = 1 or 3
+thresholds. Of evalkit alone: `jsonl-M-T`, `counts-1-T` (the counts of tables), `scale-FACTOR`, `dense`, `crowd`,
+`copies`. Peak memory is the process's own high-water mark, beside the ones after the imports and before the work.
+"""
+
+import gc
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import data
+import numpy as np
+import peers
+
+THRESHOLDS = {"1": [0.50], "3": [0.30, 0.40, 0.50]}
+
+
+def measure(tool, work, folder, calls):
+    """Seconds of each call, memory in bytes, and what came out: one (threshold, class, 3) list a model."""
+    name, *arguments = work.split("-")
+    _import(tool)
+    memory = {"imported": peak_memory()}
+    jobs = EVALKIT if tool == "evalkit" else PEERS
+    run, finish = jobs[name](tool, Path(folder), *arguments)
+    memory["loaded"] = peak_memory()
+    seconds = []
+    for _ in range(calls):
+        gc.collect()
+        start = time.perf_counter()
+        result = run()
+        seconds.append(time.perf_counter() - start)
+    memory["peak"] = peak_memory()
+    return {"seconds": seconds, "memory": memory, **finish(result)}
+
+
+def peak_memory():
+    """The high-water mark in bytes. On Linux from /proc: `ru_maxrss` there starts at the parent's size."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if "VmHWM" in line)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _import(tool):
+    if tool == "evalkit":
+        import evalkit.counts
+        import evalkit.formats
+        import evalkit.matching
+        import evalkit.metrics  # noqa: F401
+    else:
+        peers.classes_of(tool)
+
+
+# -- the peers --------------------------------------------------------------------------------------------------------
+
+
+def _peer_matching(tool, folder, thresholds):
+    gold = peers.load_gold(tool, folder / "gold.json")
+    results = peers.load_results(gold, folder / "m1.json")
+    evaluator = peers.prepare(tool, gold, results, THRESHOLDS[thresholds])
+    finish = lambda _: _out([peers.tally(tool, evaluator, gold, results)])  # noqa: E731
+    return lambda: peers.evaluate(evaluator), finish
+
+
+def _peer_files(tool, folder, models, thresholds):
+    names = data.model_names(int(models))
+    return lambda: peers.end_to_end(tool, folder, names, THRESHOLDS[thresholds]), _out
+
+
+PEERS = {"matching": _peer_matching, "files": _peer_files}
+
+
+# -- evalkit ----------------------------------------------------------------------------------------------------------
+
+
+def _matching(tool, folder, thresholds):
+    gold = data.make_gold()
+    return _columns(gold, data.make_predictions(gold), THRESHOLDS[thresholds])
+
+
+def _scale(tool, folder, factor):
+    gold = data.make_gold(factor=int(factor))
+    return _columns(gold, data.make_predictions(gold, factor=int(factor)), THRESHOLDS["3"])
+
+
+def _columns(gold, predicted, thresholds):
+    return lambda: [match_columns(gold, predicted, thresholds)], _out
+
+
+def match_columns(gold, predicted, thresholds):
+    """The matching alone, from columns to TP, FP and FN a threshold and class; IoUs are computed once."""
+    from evalkit.boxes import candidate_pairs
+    from evalkit.matching import maximum_matching
+
+    keys = [side["image"] * data.CLASSES + side["class"] for side in (gold, predicted)]
+    left, right, overlap = candidate_pairs(keys[0], gold["box"], keys[1], predicted["box"], minimum_iou=min(thresholds))
+    n_gold, n_predicted = (np.bincount(side["class"], minlength=data.CLASSES) for side in (gold, predicted))
+    rows = []
+    for threshold in thresholds:
+        near = overlap >= threshold - 1e-9
+        matched = maximum_matching(left[near], right[near], len(gold["image"]), len(predicted["image"])) >= 0
+        tp = np.bincount(gold["class"][matched], minlength=data.CLASSES)
+        rows.append(np.stack([tp, n_predicted - tp, n_gold - tp], axis=1))
+    return np.stack(rows)
+
+
+def _files(tool, folder, models, thresholds, suffix="coco"):
+    path = folder / f"{suffix}-{models}.yml"
+    return lambda: end_to_end(path, THRESHOLDS[thresholds]), _finish
+
+
+def _jsonl(tool, folder, models, thresholds):
+    return _files(tool, folder, models, thresholds, "jsonl")
+
+
+def end_to_end(path, thresholds):
+    """What a user runs: files to a checked benchmark, counts of class sets and boxes, table of scores."""
+    from evalkit.counts import count
+    from evalkit.formats import read_benchmark
+    from evalkit.metrics import scores
+
+    clock = [time.perf_counter()]
+    benchmark = read_benchmark(path)
+    clock.append(time.perf_counter())
+    counts = count(benchmark, iou=thresholds)
+    clock.append(time.perf_counter())
+    table = scores(benchmark, counts)
+    clock.append(time.perf_counter())
+    return table, dict(zip(("read", "count", "scores"), np.diff(clock).tolist(), strict=True))
+
+
+def _counts(tool, folder, models, thresholds):
+    from evalkit.counts import count
+    from evalkit.formats import read_benchmark
+
+    benchmark = read_benchmark(folder / f"coco-{models}.yml")
+    return lambda: count(benchmark, iou=THRESHOLDS[thresholds]), lambda _: {}
+
+
+def _dense(tool, folder):
+    return _tables(*data.make_dense(), THRESHOLDS["3"])
+
+
+def _crowd(tool, folder):
+    gold, predicted, expected = data.make_crowd()
+    return _tables(gold, predicted, list(expected))
+
+
+def _copies(tool, folder):
+    gold, predicted, expected = data.make_copies()
+    return _tables(gold, predicted, list(expected))
+
+
+def _tables(gold, predicted, thresholds):
+    from evalkit.counts import count
+
+    benchmark = data.as_benchmark(gold, predicted)
+    return lambda: count(benchmark, iou=thresholds), _sum_counts
+
+
+def _sum_counts(counts):
+    boxes = counts[counts["task"] == "localisation"]
+    return {"true_positives": {f"{iou:.2f}": int(tp) for iou, tp in boxes.groupby("iou")["tp"].sum().items()}}
+
+
+def _finish(result):
+    """From evalkit's table of scores to the form that the peers give; a class that a model never meets is all zeros."""
+    table, stages = result
+    table = table[(table["scope"] == "valid") & (table["task"] == "localisation") & (table["level"] == "class")]
+    labels = {data.class_name(code): code for code in range(data.CLASSES)}
+    tallies = []
+    for _, of_model in table.groupby("model", sort=False, observed=True):
+        thresholds = sorted(of_model["iou"].unique())
+        tally = np.zeros((len(thresholds), data.CLASSES, 3), int)
+        cells = [thresholds.index(iou) for iou in of_model["iou"]], [labels[label] for label in of_model["label"]]
+        tally[cells] = of_model[["tp", "fp", "fn"]].to_numpy(int)
+        tallies.append(tally)
+    return {**_out(tallies), "stages": stages}
+
+
+def _out(tallies):
+    return {"tallies": [tally.tolist() for tally in tallies]}
+
+
+EVALKIT = {
+    "matching": _matching,
+    "files": _files,
+    "jsonl": _jsonl,
+    "counts": _counts,
+    "scale": _scale,
+    "dense": _dense,
+    "crowd": _crowd,
+    "copies": _copies,
+}
+
+
+if __name__ == "__main__":
+    tool, work, folder, calls = sys.argv[1:]
+    print(json.dumps(measure(tool, work, folder, int(calls))))
