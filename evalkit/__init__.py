@@ -16,6 +16,19 @@ from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, data
 __version__ = version("evalkit")
 
 __all__ = [
-    *("Benchmark", "CheckFailed", "DataError", "EvalkitError", "count", "coverage", "data_notes", "fbeta", "iou", "match"),
-    *("overlaps", "precision", "read_benchmark", "recall", "scores"),
+    "Benchmark",
+    "CheckFailed",
+    "DataError",
+    "EvalkitError",
+    "count",
+    "coverage",
+    "data_notes",
+    "fbeta",
+    "iou",
+    "match",
+    "overlaps",
+    "precision",
+    "read_benchmark",
+    "recall",
+    "scores",
 ]

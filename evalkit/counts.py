@@ -57,9 +57,7 @@ def overlaps(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS) -> 
     return table
 
 
-def count(
-    benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None
-) -> pd.DataFrame:
+def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None) -> pd.DataFrame:
     """TP, FP and FN of every model, for class sets and for boxes at each IoU threshold, per image and class.
 
     Classification compares the set of predicted classes with the set of gold classes. Localisation matches boxes of one image
@@ -100,9 +98,7 @@ def count(
     return _counts_table(benchmark, parts)
 
 
-def match(
-    benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None
-) -> pd.DataFrame:
+def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None) -> pd.DataFrame:
     """The matched pairs, the missed gold boxes and the false predicted boxes, at each IoU threshold.
 
     Of the maximum matchings it is the one with the largest sum of IoU; remaining ties go by the boxes' coordinates, never by
@@ -171,8 +167,7 @@ def _counts_table(benchmark: Benchmark, parts: list[tuple]) -> pd.DataFrame:
     sizes = [len(part[2]) for part in parts]
     keys = np.concatenate([part[2] for part in parts]) if parts else np.empty(0, np.int64)
     tp, n_gold, n_predicted = (
-        np.concatenate([part[at].astype(np.int64) for part in parts]) if parts else np.empty(0, np.int64)
-        for at in (3, 4, 5)
+        np.concatenate([part[at].astype(np.int64) for part in parts]) if parts else np.empty(0, np.int64) for at in (3, 4, 5)
     )
     level = np.repeat(np.array([part[1] for part in parts], float), sizes)
     image, label = np.divmod(keys, len(benchmark.gold["class"].cat.categories))

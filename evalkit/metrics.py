@@ -10,10 +10,24 @@ import pandas as pd
 from evalkit.tables import STATES, Benchmark, EvalkitError, categorical
 
 SCOPES = ["valid", "common"]
-VIEW = "all"  # not a scope: every image, with invalid and missing responses taken as empty
+VIEW = "all"
 RATIOS = ["precision", "recall", "f1", "f2"]
 SCORE_COLUMNS = [
-    *("model", "scope", "task", "iou", "relation", "level", "average", "label", "tp", "fp", "fn", "precision", "recall"),
+    *(
+        "model",
+        "scope",
+        "task",
+        "iou",
+        "relation",
+        "level",
+        "average",
+        "label",
+        "tp",
+        "fp",
+        "fn",
+        "precision",
+        "recall",
+    ),
     *("f1", "f2", "f2_low", "f2_high", "replicates", "undefined", "reason", "n_images", "n_gold"),
 ]
 COVERAGE_COLUMNS = [
@@ -67,20 +81,18 @@ def fbeta(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, *, beta: float = 2.0, 
     return divide(weighted, weighted + fp + beta**2 * np.asarray(fn), zero_division=zero_division)
 
 
-def scopes(benchmark: Benchmark, *, view_all: bool = False) -> dict[str, np.ndarray]:
+def scopes(benchmark: Benchmark) -> dict[str, np.ndarray]:
     """The images of each scope, as a mask of shape (models, images).
 
-    ``valid`` holds each model's valid images, ``common`` those that are valid for every model. ``view_all`` adds the view
-    ``all``.
+    ``valid`` holds each model's valid images, ``common`` those that are valid for every model. ``all`` is not a scope but a
+    view: every image, with invalid and missing responses taken as empty.
     """
     valid = (benchmark.responses["state"] == "valid").to_numpy().reshape(len(benchmark.models), len(benchmark.images))
     masks = {"valid": valid, "common": np.broadcast_to(valid.all(axis=0), valid.shape)}
-    return {**masks, VIEW: np.ones_like(valid)} if view_all else masks
+    return {**masks, VIEW: np.ones_like(valid)}
 
 
-def scores(
-    benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float = 0.0, view_all: bool = False
-) -> pd.DataFrame:
+def scores(benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float = 0.0) -> pd.DataFrame:
     """Precision, recall, F1 and F2 of every model, scope, task and threshold: overall, per domain, per class.
 
     Micro pools the counts of classes before dividing; a domain's micro pools its classes. Macro is the mean of the class
@@ -99,7 +111,7 @@ def scores(
     """
     names = list(counts["class"].cat.categories)
     labels, member = _labels(benchmark, names)
-    blocks, totals, n_images = _class_totals(benchmark, counts, view_all)
+    blocks, totals, n_images = _class_totals(benchmark, counts)
     n_listed = len(benchmark.classes)
     pooled = np.einsum("lc,bck->blk", member, totals)
     rows = [_ratios(pooled, zero_division)]
@@ -135,7 +147,7 @@ def scores(
     return table.reindex(columns=SCORE_COLUMNS)
 
 
-def coverage(benchmark: Benchmark, *, view_all: bool = False) -> pd.DataFrame:
+def coverage(benchmark: Benchmark) -> pd.DataFrame:
     """How many responses are valid, invalid and missing, and how often clean images were given boxes.
 
     ``images`` is the number of gold images: valid, invalid and missing add up to it, and coverage = valid / images.
@@ -153,7 +165,7 @@ def coverage(benchmark: Benchmark, *, view_all: bool = False) -> pd.DataFrame:
     cell = benchmark.predictions["model"].cat.codes.to_numpy(np.int64) * n_images + benchmark.predictions["image_id"].cat.codes
     boxes = np.bincount(cell, minlength=state.size).reshape(state.shape)
     parts = []
-    for scope, mask in scopes(benchmark, view_all=view_all).items():
+    for scope, mask in scopes(benchmark).items():
         clean = mask & negative
         n_clean, with_boxes = clean.sum(axis=1), (clean & (boxes > 0)).sum(axis=1)
         known = np.nan if scope == VIEW else 1.0
@@ -189,7 +201,7 @@ def _labels(benchmark: Benchmark, names: Sequence[str]) -> tuple[pd.DataFrame, n
     return pd.DataFrame([row[:3] for row in rows], columns=["level", "average", "label"]), np.array([row[3] for row in rows])
 
 
-def _class_totals(benchmark: Benchmark, counts: pd.DataFrame, view_all: bool) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Sums of tp, fp, fn for each class in each block (model, scope, task, iou, relation).
 
     Returns the blocks as a table, totals of shape (blocks, classes, 3), and the images of each block's scope.
@@ -211,11 +223,10 @@ def _class_totals(benchmark: Benchmark, counts: pd.DataFrame, view_all: bool) ->
     image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
     cell = (model * len(kinds) + kind) * n_classes + label
     size = len(benchmark.models) * len(kinds) * n_classes
-    masks = scopes(benchmark, view_all=view_all)
+    masks = scopes(benchmark)
     totals, blocks, n_images = [], [], []
     for scope, mask in masks.items():
-        inside = mask[model, image]
-        rows = slice(None) if inside.all() else inside
+        rows = slice(None) if mask.all() else mask[model, image]
         sums = [np.bincount(cell[rows], counts[name].to_numpy()[rows], minlength=size) for name in ("tp", "fp", "fn")]
         totals.append(np.stack(sums, axis=-1).reshape(len(benchmark.models), len(kinds), n_classes, 3))
         n_images.append(np.repeat(mask.sum(axis=1)[:, None], len(kinds), axis=1))
@@ -234,7 +245,9 @@ def _ratios(totals: np.ndarray, zero_division: float) -> dict[str, np.ndarray]:
     tp, fp, fn = np.moveaxis(totals, -1, 0)
     no_gold, no_predictions = tp + fn == 0, tp + fp == 0
     reason = np.select(
-        [no_gold & no_predictions, no_gold, no_predictions], ["no gold, no predictions", "no gold", "no predictions"], ""
+        [no_gold & no_predictions, no_gold, no_predictions],
+        ["no gold, no predictions", "no gold", "no predictions"],
+        "",
     )
     return {
         "tp": tp,

@@ -6,19 +6,18 @@ the executed copies. The functions below it are what the notebooks themselves ca
 
 from __future__ import annotations
 
-import hashlib
+import base64
 import html
+import io
 import json
 import math
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from datetime import UTC, datetime
 from importlib import metadata
 from numbers import Real
 from pathlib import Path, PurePath
@@ -26,18 +25,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import yaml
+from pandas.api.types import is_integer_dtype
 
 from evalkit.tables import Benchmark, EvalkitError
 
 if TYPE_CHECKING:
     from IPython.display import HTML
+    from matplotlib.figure import Figure
     from nbformat import NotebookNode
+    from pandas.io.formats.style import Styler
 
 PROJECT = Path(__file__).resolve().parents[1]
 KERNEL = "python3"
+# The "full" file: the plain one fetches further parts, and one missing part stops all formulas of a page
+MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
 AT_A_TIME = 2  # notebooks; a kernel with the scientific stack takes a core and about 200 MB
-PACKAGES = ("evalkit", "numpy", "scipy", "pandas", "matplotlib", "papermill", "jupyter-book")
 
 
 def steps(project: Path = PROJECT) -> list[Path]:
@@ -200,7 +202,9 @@ def _render(project: Path) -> None:
     if done.returncode:
         text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).replace(f"{project}{os.sep}", "").replace("rror:\n", "rror: ")
         told = re.findall(r"^.*(?:WARNING|ERROR|CRITICAL|rror:).*$", text, re.MULTILINE) or text.splitlines()[-5:]
-        raise EvalkitError("\n".join(["the book did not build:", *told[:5], *[f"(the first 5 of {len(told)})"] * (len(told) > 5)]))
+        rest = [f"... and {len(told) - 5} more"] if len(told) > 5 else []
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise EvalkitError("\n".join(["the book did not build:", *told[:5], *rest]))
     book, before = project / "_build", project / "_build.old"
     shutil.rmtree(before, ignore_errors=True)
     if book.exists():
@@ -208,10 +212,6 @@ def _render(project: Path) -> None:
     (fresh / "_build").rename(book)
     for folder in (before, fresh):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-# The "full" file: the plain one fetches further parts, and one missing part stops all formulas of a page
-MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
 
 
 # What the notebooks call
@@ -274,54 +274,36 @@ def banner(benchmark: Benchmark, **parameters: Any) -> HTML:
     from IPython.display import HTML
 
     parts = [f"<strong>{html.escape(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
-    parts += [f"{name} <code>{html.escape(_shown(name, value))}</code>" for name, value in parameters.items()]
+    parts += [f"{name} <code>{html.escape(json.dumps(value, ensure_ascii=False))}</code>" for name, value in parameters.items()]
     return HTML(f'<p class="run">{" · ".join(parts)}</p>{note(benchmark).data}')
 
 
-def provenance(benchmark: str | Path, **parameters: Any) -> pd.DataFrame:
-    """Tell what a page was made from: parameters, input hashes, versions, the commit of the code and the time.
+def table(frame: pd.DataFrame | Styler, *, digits: int = 3) -> HTML:
+    """Show a table without its index in a box that scrolls by itself; what is not defined is a dash.
 
-    `benchmark` is the path of its file. Columns `kind, name, value`, all text; no absolute path among them.
+    Names of classes and images are data: `<b>` is shown as four characters. A Styler keeps its own formats.
     """
-    path = Path(benchmark)
-    rows = [("parameter", name, _shown(name, value)) for name, value in {"benchmark": path, **parameters}.items()]
-    rows += [("input (SHA-256)", name, digest) for name, digest in _inputs(path)]
-    rows += [("version", "python", platform.python_version())]
-    rows += [("version", name, metadata.version(name)) for name in PACKAGES if any(metadata.distributions(name=name))]
-    if (PROJECT / ".git").exists():  # not the commit of some other project that has this one in its environment
-        git = ["git", "-C", str(PROJECT), "describe", "--always", "--dirty", "--abbrev=12"]
-        if shutil.which("git") and (commit := subprocess.run(git, capture_output=True, text=True).stdout.strip()):
-            rows += [("version", "commit", commit)]
-    rows += [("run", "time", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")]
-    return pd.DataFrame(rows, columns=["kind", "name", "value"])
+    from IPython.display import HTML
+
+    if isinstance(frame, pd.DataFrame):
+        whole = {name: "{:,d}".format for name, kind in frame.dtypes.items() if is_integer_dtype(kind)}
+        shown = {"float_format": f"{{:.{digits}f}}".format, "formatters": whole, "na_rep": "–", "border": 0}
+        content = frame.to_html(index=False, escape=True, **shown)
+    else:
+        content = frame.set_table_attributes('class="dataframe"').to_html()
+    return HTML(f'<div class="pst-scrollable-table-container">{content}</div>')
 
 
-def _shown(name: str, value: Any) -> str:
-    return Path(value).name if name == "benchmark" else json.dumps(value, ensure_ascii=False, default=_to_json)
+def picture(figure: Figure, *, alt: str) -> HTML:
+    """Show a figure as SVG with a text for those who do not see it; the same figure gives the same bytes.
 
+    Unlike a figure itself, the result can be glued into other pages.
+    """
+    import matplotlib as mpl
+    from IPython.display import HTML
 
-def _inputs(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and digest of the benchmark's file and of every file or folder that it names, but for the pictures."""
-    content = yaml.safe_load(path.read_text("utf-8-sig"))
-    yield path.name, _digest([path])
-    for text in dict.fromkeys(_texts({key: value for key, value in content.items() if key != "images"})):
-        target = path.parent / text
-        if text and os.path.isfile(target):
-            yield (target.name if target.is_absolute() and Path(text).is_absolute() else text), _digest([target])
-        elif text and os.path.isdir(target):
-            yield f"{Path(text).name}/", _digest(sorted(file for file in target.rglob("*") if file.is_file()))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
-
-
-def _digest(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "evalkit"}):
+        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return HTML(f'<img class="figure" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">')

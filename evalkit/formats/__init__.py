@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -40,14 +42,19 @@ OPTIONS = {  # beside path, format, absent and bad_box, which every file has
     "csv": {"columns", "where"},
     "parquet": {"columns", "where"},
 }
-ENDINGS = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".json": "coco", ".json.gz": "coco", ".csv": "csv", ".parquet": "parquet"}
+ENDINGS = {
+    ".jsonl": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".json": "coco",
+    ".json.gz": "coco",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
 
-__all__ = ["read_benchmark", "read_classes", "options_from"]
+__all__ = ["options_from", "read_benchmark", "read_classes"]
 
 
-def read_benchmark(
-    source: str | Path | BenchmarkOptions, *, models: Sequence[str] = (), folder: str | Path = "."
-) -> Benchmark:
+def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[str] = (), folder: str | Path = ".") -> Benchmark:
     """Read a benchmark and check it, once.
 
     Parameters
@@ -84,7 +91,7 @@ def read_benchmark(
     notes = [(said.file, *note) for note in said.notes]
 
     context = Context(folder, names, images)
-    row_of = {name: row for row, name in enumerate(images["image_id"])}
+    row_of = {name: row for row, name in enumerate(said.image_id)}
     responses: dict[str, pd.DataFrame] = {}
     predictions: dict[str, pd.DataFrame] = {}
     findings: list[Finding] = []
@@ -131,6 +138,19 @@ def read_classes(path: str | Path) -> pd.DataFrame:
     return classes_table(rows, file=path.name, place=lambda row: f"line {rows.index[row]}")
 
 
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """Decoded rows hold no cycles, and looking for some costs more than the decoding."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_collector_off()
 def _read(options: FileOptions, context: Context) -> Annotations:
     """Read one file by its format, which is told by its ending unless it is given."""
     path = context.path(options.path)

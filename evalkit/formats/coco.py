@@ -65,7 +65,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     entry = "annotations[{}]" if document else "entry [{}]"
     position = range(len(annotations))
     notes: list[tuple[str, int]] = []
-    if any(map(attrgetter("iscrowd"), annotations)):
+    if b'"iscrowd"' in data and any(map(attrgetter("iscrowd"), annotations)):
         crowd = [row for row in position if annotations[row].iscrowd]
         if options.crowd != "drop":
             text = "a crowd box (iscrowd: 1) is neither one object nor none; set `crowd: drop` to leave such boxes out"
@@ -75,18 +75,19 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         position = [row for row in position if not annotations[row].iscrowd]
         annotations = [annotations[row] for row in position]
         notes.append(("crowd_dropped", len(crowd)))
-    if ignored := sum(map(bool, map(attrgetter("ignore"), annotations))):
+    if b'"ignore"' in data and (ignored := sum(map(bool, map(attrgetter("ignore"), annotations)))):
         notes.append(("ignore_flag_not_used", ignored))
 
     image_code, said_ids = factorise([one.image_id for one in annotations])
-    said_ids = image_ids(said_ids)
     names = dict(context.names)
     if document:
         ids = image_ids([image.id for image in document.images])
         names = {str(category.id): category.name for category in document.categories} or names
+        row_of_code = positions(said_ids, {image.id: row for row, image in enumerate(document.images)})
+        if (row_of_code < 0).any():  # ids may be numbers here and text there
+            row_of_code = positions(image_ids(said_ids), dict(zip(ids, range(len(ids)), strict=True)))
     else:
-        ids = list(dict.fromkeys(said_ids))
-    row_of_code = positions(said_ids, dict(zip(ids, range(len(ids)), strict=True)))
+        row_of_code, ids = factorise(image_ids(said_ids))
     box_image = row_of_code[image_code] if said_ids else image_code
     category_code, category_ids = factorise([one.category_id for one in annotations])
 
@@ -96,13 +97,13 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     findings = [
         Finding(path.name, box_place(box), image_id, "coco.image", f"`images` has no id {image_id!r}")
         for box in np.flatnonzero(box_image < 0)
-        for image_id in [said_ids[image_code[box]]]
+        for image_id in [str(said_ids[image_code[box]])]
     ]
     if document and (context.is_gold or document.categories):
         for code, category_id in enumerate(category_ids):
             if str(category_id) not in names:
                 findings += [
-                    Finding(path.name, box_place(box), said_ids[image_code[box]], "coco.category", text)
+                    Finding(path.name, box_place(box), str(said_ids[image_code[box]]), "coco.category", text)
                     for text in [f"`categories` has no id {category_id!r}"]
                     for box in np.flatnonzero(category_code == code)
                 ]
@@ -119,7 +120,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         class_code=category_code,
         class_names=[names.get(str(category_id), f"class id {category_id}") for category_id in category_ids],
         boxes=boxes,
-        score=np.array([one.score for one in annotations], dtype=float),
+        score=None if context.is_gold else np.array([one.score for one in annotations], dtype=float),
         place=lambda row: f"images[{row}]" if document else entry.format(np.flatnonzero(box_image == row)[0]),
         box_place=box_place,
         width=np.array([image.width for image in images], dtype=float) if document else None,

@@ -145,9 +145,7 @@ def decode_document(path: Path, data: bytes, document_type: type, *, lists: Sequ
             raise DataError(list(_entry_findings(path.name, document, document_type, lists, error))) from None
 
 
-def _entry_findings(
-    file: str, document: Any, document_type: type, lists: Sequence[str], error: Exception
-) -> Iterable[Finding]:
+def _entry_findings(file: str, document: Any, document_type: type, lists: Sequence[str], error: Exception) -> Iterable[Finding]:
     """A finding for each wrong entry of a document, at least one."""
     found = False
     parts: list[tuple[str, list, type]] = []
@@ -175,7 +173,12 @@ def box_array(boxes: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def factorise(labels: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
-    """Codes of labels in order of first appearance, and the labels."""
+    """Codes of labels, and the different labels."""
+    values = np.array(labels) if labels and type(labels[0]) is int else np.empty(0)
+    if values.dtype == np.int64 and (span := int(values.max()) - int(values.min())) < 10 * len(values):
+        offset = values - values.min()
+        present = np.bincount(offset, minlength=span + 1) > 0
+        return (np.cumsum(present) - 1)[offset], (np.flatnonzero(present) + values.min()).tolist()
     distinct = list(dict.fromkeys(labels))
     return positions(labels, dict(zip(distinct, range(len(distinct)), strict=True))), distinct
 

@@ -53,7 +53,9 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
             try:
                 said = _fields(fields, columns, optional)
             except ValueError as error:
-                findings.append(Finding(f"{path.name}/{name}", f"line {number}", stems[len(places)] if 0 else "", "line", str(error)))
+                findings.append(
+                    Finding(f"{path.name}/{name}", f"line {number}", stems[len(places)] if 0 else "", "line", str(error))
+                )
                 continue
             labels.append(said.pop("class"))
             values.append(said)
@@ -182,9 +184,7 @@ def _images(path: Path, options: FileOptions, context: Context) -> pd.DataFrame:
         )
     if _relative(options) and images[["width", "height"]].isna().any(axis=None):
         lacking = images.loc[images["width"].isna() | images["height"].isna(), "image_id"]
-        raise DataError(
-            Finding(path.name, "", name, "image.size", "relative boxes need the image's size") for name in lacking
-        )
+        raise DataError(Finding(path.name, "", name, "image.size", "relative boxes need the image's size") for name in lacking)
     return images
 
 
@@ -211,9 +211,7 @@ def _size_file(path: Path) -> pd.DataFrame:
     return images
 
 
-def _rows_of(
-    path: Path, files: list[Path], stems: list[str], images: pd.DataFrame
-) -> tuple[list[int], list[Finding]]:
+def _rows_of(path: Path, files: list[Path], stems: list[str], images: pd.DataFrame) -> tuple[list[int], list[Finding]]:
     """The image of each file: by id, by file name without extension, or by a base name that only one image has."""
     by_stem: dict[str, int] = {}
     by_base: dict[str, list[int]] = {}

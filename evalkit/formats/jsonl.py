@@ -34,7 +34,7 @@ class GoldRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 class PredictionRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     image_id: str | int
-    boxes: list[BoxRow] | None | UnsetType = UNSET
+    boxes: list[BoxRow] | UnsetType | None = UNSET
     status: Literal["valid", "invalid", "missing"] = "valid"
     reason: str = ""
     error: str | UnsetType = UNSET

@@ -1,0 +1,66 @@
+# make book        the report on the sample, or on BENCHMARK=path/benchmark.yml → _build/html/index.html
+# make test        fast tests             make test-slow   more book builds, the browser
+# make bench       speed and memory       make lint        style
+# make shots       pictures of all pages  make clean       all that can be made again
+#
+# PYTHON=python3.12 chooses the Python that .venv is made with. To use an environment of your own: make VENV=path ...
+
+PYTHON ?= python3
+VENV ?= .venv
+BENCHMARK ?= $(SAMPLE)
+SAMPLE := toytown/benchmark.yml
+SHOTS ?= shots
+RUN := $(VENV)/bin/python -m
+INSTALL := $(RUN) pip install --quiet --disable-pip-version-check
+
+.DELETE_ON_ERROR:
+.PHONY: help book test test-slow bench lint shots clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+book: $(VENV)/installed $(filter $(SAMPLE),$(BENCHMARK))
+	$(RUN) evalkit report --benchmark "$(BENCHMARK)"
+
+test: $(VENV)/installed-dev
+	$(RUN) pytest -m "not slow"
+
+test-slow: $(VENV)/installed-dev
+	$(RUN) pytest -m slow
+
+bench: $(VENV)/installed-bench
+	$(RUN) tests.benchmarks.run
+
+lint: $(VENV)/installed-dev
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+
+shots: $(VENV)/installed-dev
+	$(VENV)/bin/python tests/book_checks.py _build/html --shots $(SHOTS)
+
+clean:
+	rm -rf _build _build.new _build.old book/executed book/vendor toytown shots build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find evalkit tests -name __pycache__ -prune -exec rm -rf {} +
+
+$(SAMPLE): | $(VENV)/installed
+	$(RUN) evalkit sample --out $(@D)
+
+# What is installed leaves a stamp, so that the next run of make starts at once.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "evalkit needs Python 3.11 or later; $(PYTHON) is not. Choose one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make environments: venv is missing (Debian, Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: requirements.txt pyproject.toml | $(VENV)/bin/python
+	$(INSTALL) -r requirements.txt
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(INSTALL) -e '.[dev]'
+	@touch $@
+
+$(VENV)/installed-bench: $(VENV)/installed
+	$(INSTALL) -e '.[bench]'
+	@touch $@

@@ -1,0 +1,310 @@
+"""The command line: thin, one call per command."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+
+import evalkit
+from evalkit.counts import IOU_THRESHOLDS
+from evalkit.formats.options import BenchmarkOptions, options_from, read_options
+from evalkit.formats.writing import FORMATS, write_files
+from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError
+
+
+class _Commands(click.Group):
+    """A group whose commands end in one clear message: status 2 for bad input, 1 for a failed check."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except EvalkitError as error:
+            failure = click.ClickException(str(error))
+            failure.exit_code = 1 if isinstance(error, CheckFailed) else 2
+            raise failure from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(evalkit.__version__, prog_name="evalkit")
+def main() -> None:
+    """Score class sets and boxes of vision-language models exactly, and render the evaluation as a book.
+
+    \b
+    Try it on the built-in sample:
+      evalkit sample --out toytown
+      evalkit check  --benchmark toytown/benchmark.yml
+      evalkit score  --benchmark toytown/benchmark.yml --out results
+      evalkit report --benchmark toytown/benchmark.yml
+
+    Exit status: 0 all is well, 1 a check failed, 2 bad input or usage.
+    """
+
+
+def _benchmark_options(command: Callable) -> Callable:
+    """The options that say which data: a benchmark file, or its parts."""
+    options = [
+        click.option("--benchmark", type=click.Path(path_type=Path), help="A benchmark.yml. It stands for the three below."),
+        click.option("--classes", type=click.Path(), help="The class list, a CSV class_id,class_name,domain."),
+        click.option("--gold", type=click.Path(), help="The gold annotations: JSONL, COCO, CSV or Parquet."),
+        click.option(
+            "--predictions", multiple=True, metavar="NAME=PATH", help="A model's predictions; repeat for more models."
+        ),
+        click.option("--models", multiple=True, metavar="NAME", help="Compare only this model; repeat. They define `common`."),
+    ]
+
+    @functools.wraps(command)
+    def wrapped(
+        benchmark: Path | None, classes: str | None, gold: str | None, predictions: tuple, models: tuple, **rest: Any
+    ) -> Any:
+        if benchmark and (classes or gold or predictions):
+            raise EvalkitError("give either --benchmark or its parts (--classes, --gold, --predictions)")
+        if not benchmark and not gold:
+            raise EvalkitError("give --benchmark, or --gold with --classes and --predictions")
+        if benchmark:
+            return command(source=read_options(benchmark), path=benchmark, models=models, **rest)
+        named = [text.partition("=") for text in predictions]
+        for (name, _, path), text in zip(named, predictions, strict=True):
+            if not name or not path:
+                raise EvalkitError(f"--predictions takes NAME=PATH, not {text!r}")
+        if len({name for name, _, _ in named}) < len(named):
+            raise EvalkitError("--predictions names a model twice")
+        said = {"gold": gold, "predictions": {name: path for name, _, path in named}}
+        said |= {"classes": classes} if classes else {}
+        return command(source=options_from(said, source="command line"), path=None, models=models, **rest)
+
+    return functools.reduce(lambda made, option: option(made), reversed(options), wrapped)
+
+
+def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) -> Benchmark:
+    return evalkit.read_benchmark(path or source, models=models)
+
+
+def _keep_out(out: Path, path: Path | None) -> None:
+    """Refuse to write results among the data of the benchmark."""
+    if path and out.resolve().is_relative_to(path.resolve().parent):
+        raise EvalkitError(f"--out {out} lies in the benchmark's own folder; results are kept apart from data")
+
+
+@main.command()
+@_benchmark_options
+@click.option("--quiet", is_flag=True, help="Print findings only.")
+def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], quiet: bool) -> None:
+    """Check the data: everything that is wrong, file by file, and what was noticed and accepted.
+
+    Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. The exit status is
+    2 if anything breaks a rule.
+    """
+    try:
+        benchmark = _read(source, path, models)
+    except DataError as error:
+        for finding in error.findings:
+            click.echo(str(finding))
+        raise EvalkitError(f"{len(error.findings)} findings; nothing was scored") from None
+    if quiet:
+        return
+    images = benchmark.images
+    facts = {
+        "images": len(images),
+        "negative images": len(images) - benchmark.gold["image_id"].nunique(),
+        "gold boxes": len(benchmark.gold),
+        "classes": len(benchmark.classes),
+        "domains": len(benchmark.domains),
+        "models": len(benchmark.models),
+    }
+    click.echo(f"{benchmark.name}: " + ", ".join(f"{value:,} {name}" for name, value in facts.items()))
+    _print_table(_states(benchmark))
+    notes = evalkit.data_notes(benchmark)
+    if len(notes):
+        click.echo("\nNoticed and accepted:")
+        _print_table(notes)
+
+
+@main.command()
+@_benchmark_options
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the results; made if need be.")
+@click.option("--iou", multiple=True, type=float, default=IOU_THRESHOLDS, show_default=True, help="IoU threshold; repeat.")
+@click.option(
+    "--zero-division",
+    type=click.Choice(["0", "nan"]),
+    default="0",
+    show_default=True,
+    help="Value of a ratio whose denominator is 0; the column `reason` tells it in either case.",
+)
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of scores and coverage.")
+@click.option("--require-complete", is_flag=True, help="Fail (status 1) if a response is invalid or missing.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def score(
+    source: BenchmarkOptions,
+    path: Path | None,
+    models: tuple[str, ...],
+    out: Path,
+    iou: tuple[float, ...],
+    zero_division: str,
+    kind: str,
+    require_complete: bool,
+    quiet: bool,
+) -> None:
+    """Score class sets and boxes, and write the tables.
+
+    \b
+    scores.csv      precision, recall, F1, F2 per model, scope, task, threshold: overall, per domain, per class
+    coverage.csv    valid, invalid, missing; the false-positive rate on clean images
+    counts.parquet  TP, FP, FN per image and class, from which every score is a sum
+    matches.parquet every matched pair, false box and missed box
+    run.json        parameters, rules in force, input hashes, versions
+
+    Boxes match one-to-one within image and class, as many as can be; confidence is not used.
+
+    \b
+    Example:
+      evalkit score --gold gold.jsonl --classes classes.csv --predictions mine=mine.jsonl --out results
+    """
+    start = time.perf_counter()
+    _keep_out(out, path)
+    benchmark = _read(source, path, models)
+    if not benchmark.models:
+        raise EvalkitError("there are no predictions to score")
+    pairs = evalkit.overlaps(benchmark, iou=iou)
+    counts = evalkit.count(benchmark, iou=iou, pairs=pairs)
+    undefined = float("nan") if kind == "json" else float(zero_division)  # JSON has null for what is undefined
+    scores = evalkit.scores(benchmark, counts, zero_division=undefined)
+    coverage = evalkit.coverage(benchmark)
+    record = _record(source, path, benchmark, scores, coverage, iou, zero_division, require_complete, start)
+    files = {
+        f"scores.{kind}": scores,
+        f"coverage.{kind}": coverage,
+        "counts.parquet": counts,
+        "matches.parquet": evalkit.match(benchmark, iou=iou, pairs=pairs),
+        "run.json": record,
+    }
+    write_files(out, files)
+    if not quiet:
+        _print_table(_states(benchmark))
+        click.echo()
+        _print_table(_headline(scores))
+        click.echo(f"\nwritten to {out}: " + ", ".join(files))
+    _require_complete(coverage, require_complete)
+
+
+@main.command()
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="New or empty folder, or an earlier sample.")
+@click.option("--images", type=int, default=1200, show_default=True, help="Number of pictures.")
+@click.option("--seed", type=int, default=20260817, show_default=True, help="Everything follows from it.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def sample(out: Path, images: int, seed: int, quiet: bool) -> None:
+    """Write Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models.
+
+    The same seed gives the same pixels and the same bytes of text on every machine.
+    """
+    from tqdm import tqdm
+
+    from evalkit.sample import write_sample
+
+    bar = functools.partial(tqdm, desc="sample", unit="image", disable=quiet)
+    path = write_sample(out, images=images, seed=seed, progress=bar)
+    if not quiet:
+        click.echo(f"written: {click.format_filename(path)}")
+
+
+@main.command()
+@click.option("--benchmark", required=True, type=click.Path(path_type=Path), help="The benchmark.yml to report on.")
+@click.option(
+    "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="A notebook parameter, its value as YAML; repeat."
+)
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def report(benchmark: Path, parameters: tuple[str, ...], quiet: bool) -> None:
+    """Run every notebook on a benchmark and render the book into _build/html.
+
+    Starts from clean folders. A cell that fails, an unknown parameter or a warning of the book's build ends it with status 2;
+    the earlier book stays until the new one is complete.
+
+    \b
+    Example:
+      evalkit report --benchmark toytown/benchmark.yml --parameter 'models=[cautious, eager]'
+    """
+    import yaml
+
+    from evalkit.report import build
+
+    values = {}
+    for text in parameters:
+        name, found, value = text.partition("=")
+        if not found:
+            raise EvalkitError(f"--parameter takes NAME=VALUE, not {text!r}")
+        try:
+            values[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise EvalkitError(f"--parameter {name}: {value!r} is not YAML") from None
+    index = build(benchmark, parameters=values, progress=not quiet)
+    if not quiet:
+        click.echo(f"written: {click.format_filename(index)}")
+
+
+def _states(benchmark: Benchmark) -> pd.DataFrame:
+    columns = ["model", "images", "valid", "invalid", "missing", "coverage"]
+    table = evalkit.coverage(benchmark)
+    return table.loc[table["scope"] == "valid", columns]
+
+
+def _headline(scores: pd.DataFrame) -> pd.DataFrame:
+    """The F2 of each model: class sets, and boxes at the highest threshold, micro and macro, valid scope."""
+    top = scores["iou"].max()
+    rows = scores[
+        (scores["scope"] == "valid") & (scores["level"] == "overall") & (scores["iou"].isna() | (scores["iou"] == top))
+    ]
+    name = rows["task"].astype(str) + rows["iou"].map(lambda value: "" if np.isnan(value) else f" {value:.2f}") + " F2 "
+    return (
+        rows.assign(name=name + rows["average"].astype(str))
+        .query("average != 'macro_gold'")
+        .pivot(index="model", columns="name", values="f2")
+        .reset_index()
+    )
+
+
+def _record(
+    source: BenchmarkOptions,
+    path: Path | None,
+    benchmark: Benchmark,
+    scores: pd.DataFrame,
+    coverage: pd.DataFrame,
+    iou: tuple[float, ...],
+    zero_division: str,
+    require_complete: bool,
+    start: float,
+) -> dict[str, Any]:
+    from evalkit.reproduction import run_record
+
+    parameters = {
+        "benchmark": path.name if path else None,
+        "models": benchmark.models,
+        "iou": sorted(set(iou)),
+        "zero_division": zero_division,
+        "require_complete": require_complete,
+    }
+    states = coverage[coverage["scope"] == "valid"].set_index("model")[["images", "valid", "invalid", "missing"]]
+    return run_record(
+        source,
+        path.parent if path else Path(),
+        parameters,
+        name=benchmark.name,
+        states=states.to_dict("index"),
+        wall_time_seconds=round(time.perf_counter() - start, 3),
+    )
+
+
+def _require_complete(coverage: pd.DataFrame, required: bool) -> None:
+    lacking = coverage[(coverage["scope"] == "valid") & (coverage["valid"] < coverage["images"])]
+    if required and len(lacking):
+        told = ", ".join(f"{row.model}: {row.invalid} invalid, {row.missing} missing" for row in lacking.itertuples())
+        raise CheckFailed(f"responses are not complete ({told})")
+
+
+def _print_table(table: pd.DataFrame) -> None:
+    click.echo(table.to_string(index=False, float_format=lambda value: f"{value:.4f}", na_rep="–"))

@@ -1,0 +1,60 @@
+"""Tables to files. A file is written beside its place and renamed, so none is ever half there."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evalkit.tables import EvalkitError
+
+FORMATS = ("csv", "parquet", "json")
+
+
+def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict]) -> list[Path]:
+    """Write all files into the folder ``out``, which is made if need be; the ending of a name is its format.
+
+    All of them are complete before the first takes its place; what else the folder holds stays as it is.
+
+    Raises EvalkitError if the folder cannot be written.
+    """
+    out = Path(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=out) as scratch:
+            for name, content in files.items():
+                _write(Path(scratch) / name, content)
+            return [Path(os.replace(Path(scratch) / name, out / name) or out / name) for name in files]
+    except OSError as error:
+        raise EvalkitError(f"out: cannot write to {out}: {error.strerror or error}") from None
+
+
+def _write(path: Path, content: pd.DataFrame | dict) -> None:
+    if path.suffix == ".parquet":
+        content.to_parquet(path, index=False)
+    elif path.suffix == ".csv":
+        content.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
+    else:
+        path.write_text(to_json(content), encoding="utf-8", newline="\n")
+
+
+def to_json(content: pd.DataFrame | dict) -> str:
+    """JSON that every parser reads: what is undefined is null, never NaN."""
+    if isinstance(content, pd.DataFrame):
+        content = json.loads(content.to_json(orient="records", double_precision=15))
+    return json.dumps(_plain(content), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Containers and scalars as JSON has them: NaN becomes None, numpy's scalars Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    value = value.item() if hasattr(value, "item") else value
+    return None if value is None or value != value or value in (float("inf"), float("-inf")) else value
