@@ -5,6 +5,8 @@ Boxes are ``[x_min, y_min, x_max, y_max]`` in continuous pixels, half-open: the 
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 TOLERANCE = 1e-9  # a ratio that is the threshold in decimals is a match whatever the rounding
@@ -78,7 +80,7 @@ def candidate_pairs(
     else:
         cuts = np.unique(np.r_[np.searchsorted(end, np.arange(0, total, chunk)), len(size)])
     parts = []
-    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+    for low, high in itertools.pairwise(cuts):
         count = size[low:high]
         predicted_row = np.repeat(predicted_order[low:high], count)
         offset = np.repeat(start[low:high] - (np.cumsum(count) - count), count)

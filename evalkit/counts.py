@@ -7,6 +7,7 @@ hold boxes, so the gold of any other image is counted as missed; a scope then ch
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -152,7 +153,7 @@ def _models(benchmark: Benchmark) -> Iterator[tuple[int, slice]]:
     """Code of each model and the rows of its predictions, which stand together."""
     codes = benchmark.predictions["model"].cat.codes.to_numpy()
     edges = np.searchsorted(codes, np.arange(len(benchmark.models) + 1))
-    for code, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for code, (low, high) in enumerate(itertools.pairwise(edges)):
         yield code, slice(int(low), int(high))
 
 

@@ -333,7 +333,7 @@ def response_tables(
 def join_models(tables: Mapping[str, pd.DataFrame], classes: Sequence[str] | None = None) -> pd.DataFrame:
     """One table of all models with a ``model`` column in front, and common classes if ``classes`` lists them."""
     parts = []
-    for name, table in tables.items():
+    for table in tables.values():
         model = pd.Categorical.from_codes(np.full(len(table), len(parts), np.int32), categories=list(tables))
         table = table.copy(deep=False)
         if classes is not None and list(table["class"].cat.categories) != list(classes):

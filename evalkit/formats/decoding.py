@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -56,10 +57,8 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
         return f"line {next(itertools.islice(numbers, row, None))}"
 
     decoder, rows, findings = msgspec.json.Decoder(row_type), [], []
-    try:
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
         rows = decoder.decode_lines(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
     if rows and len(rows) == sum(map(bool, map(bytes.strip, data.split(b"\n")))):  # else a line holds not just one row
         return rows, place
     rows = []

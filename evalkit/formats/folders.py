@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +43,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
             findings.append(Finding(path.name, "", stem, "gold.absent", text))
 
     values, labels, box_row, places = [], [], [], []
-    for file, row in zip(files, rows, strict=True):
+    for file, stem, row in zip(files, stems, rows, strict=True):
         name = file.relative_to(path).as_posix()
         for number, line in enumerate(_text(file).splitlines(), 1):
             fields = line.split()
@@ -53,9 +52,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
             try:
                 said = _fields(fields, columns, optional)
             except ValueError as error:
-                findings.append(
-                    Finding(f"{path.name}/{name}", f"line {number}", stems[len(places)] if 0 else "", "line", str(error))
-                )
+                findings.append(Finding(f"{path.name}/{name}", f"line {number}", stem, "line", str(error)))
                 continue
             labels.append(said.pop("class"))
             values.append(said)
@@ -231,7 +228,3 @@ def _rows_of(path: Path, files: list[Path], stems: list[str], images: pd.DataFra
             findings.append(Finding(path.name, file.name, stem, "image.unknown", f"there is no image {stem!r}"))
         rows.append(found[0] if found else -1)
     return rows, findings
-
-
-def known_options() -> Iterable[str]:
-    return ("absent", "bad_box", "names", "sizes", "units", "columns")
