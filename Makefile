@@ -17,10 +17,11 @@ INSTALL := $(RUN) pip install --quiet --disable-pip-version-check
 .PHONY: help book test test-slow bench lint shots clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
 book: $(VENV)/installed $(filter $(SAMPLE),$(BENCHMARK))
-	$(RUN) evalkit report --benchmark "$(BENCHMARK)"
+	@file="$(BENCHMARK)"; [ -f "$$file" ] || [ ! -f "$(PWD)/$$file" ] || file="$(PWD)/$$file"; \
+	  set -x; $(RUN) evalkit report --benchmark "$$file"
 
 test: $(VENV)/installed-dev
 	$(RUN) pytest -m "not slow"
@@ -29,7 +30,7 @@ test-slow: $(VENV)/installed-dev
 	$(RUN) pytest -m slow
 
 bench: $(VENV)/installed-bench
-	$(RUN) tests.benchmarks.run
+	$(VENV)/bin/python tests/benchmarks/run.py
 
 lint: $(VENV)/installed-dev
 	$(RUN) ruff check

@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from importlib import metadata
 from numbers import Real
 from pathlib import Path, PurePath
@@ -149,6 +150,7 @@ def _run(name: str, notebook: NotebookNode, parameters: dict[str, Any], folder: 
     """Run one notebook in the benchmark's folder, with those parameters that it declares."""
     import nbformat
     import papermill
+    from jupyter_core.utils import ensure_event_loop
     from nbclient.exceptions import DeadKernelError
     from traitlets.config import Config
 
@@ -157,18 +159,19 @@ def _run(name: str, notebook: NotebookNode, parameters: dict[str, Any], folder: 
     kept = f"the notebook with the trace is {out}"
     known = _declared(notebook)
     try:
-        done = papermill.execute_notebook(
-            notebook,
-            str(out),
-            {key: value for key, value in parameters.items() if key in known},
-            kernel_name=KERNEL,
-            progress_bar=False,
-            # papermill's own cwd changes the folder of this whole process, which two runs at a time would share
-            resources={"metadata": {"path": str(folder)}},
-            shutdown_kernel="immediate",  # asked gently, ipykernel 7 may still print that it was interrupted
-            # without it ipykernel 7 prints a notice about its transport for each kernel
-            config=Config({"KernelManager": {"transport_encryption": "auto"}}),
-        )
+        with closing(ensure_event_loop()):  # this thread's own, which nbclient would leave open
+            done = papermill.execute_notebook(
+                notebook,
+                str(out),
+                {key: value for key, value in parameters.items() if key in known},
+                kernel_name=KERNEL,
+                progress_bar=False,
+                # papermill's own cwd changes the folder of this whole process, which two runs at a time would share
+                resources={"metadata": {"path": str(folder)}},
+                shutdown_kernel="immediate",  # asked gently, ipykernel 7 may still print that it was interrupted
+                # without it ipykernel 7 prints a notice about its transport for each kernel
+                config=Config({"KernelManager": {"transport_encryption": "auto"}}),
+            )
     except papermill.PapermillExecutionError as error:
         message = " ".join(str(error.evalue).split())
         raise EvalkitError(f"{where}, cell {error.exec_count}: {error.ename}: {message}; {kept}") from error

@@ -210,16 +210,16 @@ def _size_file(path: Path) -> pd.DataFrame:
 
 def _rows_of(path: Path, files: list[Path], stems: list[str], images: pd.DataFrame) -> tuple[list[int], list[Finding]]:
     """The image of each file: by id, by file name without extension, or by a base name that only one image has."""
-    by_stem: dict[str, int] = {}
-    by_base: dict[str, list[int]] = {}
+    by_name: dict[str, set[int]] = {}
+    by_base: dict[str, set[int]] = {}
     for row, (image_id, file_name) in enumerate(zip(images["image_id"], images["file_name"], strict=True)):
-        stem = Path(file_name).with_suffix("").as_posix() if isinstance(file_name, str) else image_id
-        by_stem.setdefault(nfc(stem), row)
-        by_stem[image_id] = row
-        by_base.setdefault(nfc(Path(stem).name), []).append(row)
+        stem = nfc(Path(file_name).with_suffix("").as_posix()) if isinstance(file_name, str) else image_id
+        for name in {image_id, stem}:
+            by_name.setdefault(name, set()).add(row)
+        by_base.setdefault(stem.rpartition("/")[2], set()).add(row)
     rows, findings = [], []
     for file, stem in zip(files, stems, strict=True):
-        found = [by_stem[stem]] if stem in by_stem else by_base.get(stem, [])
+        found = sorted(by_name.get(stem) or by_base.get(stem, ()))
         if len(found) > 1:
             both = " and ".join(images["file_name"].iloc[row] or images["image_id"].iloc[row] for row in found[:2])
             text = f"ambiguous id: {stem!r} may be {both}; use the relative path"

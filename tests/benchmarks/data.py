@@ -95,6 +95,7 @@ def make_copies(gold=50, copies=5_000):
 def as_benchmark(gold, predicted):
     """evalkit's tables of two sets of columns, without any file."""
     import pandas as pd
+
     from evalkit.tables import BOX_COLUMNS, Benchmark
 
     names = [image_name(code) for code in range(gold["image"].max() + 1)]

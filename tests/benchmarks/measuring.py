@@ -88,8 +88,7 @@ def print_table(title, head, rows):
     print(f"\n{title}")
     for row in [head, *rows]:
         cells = [
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         print("  " + "  ".join(cells), flush=True)
 

@@ -44,9 +44,7 @@ FILES = {
 
 def main():
     parser = argparse.ArgumentParser(description="time and memory of evalkit and its peers")
-    parser.add_argument(
-        "sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; all if none is given"
-    )
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; all if none is given")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cores", type=int, help="hold every tool to so many cores")
     parser.add_argument("--folder", type=Path, help="where the files of the set are made, and kept")

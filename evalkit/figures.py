@@ -1,0 +1,280 @@
+"""Figures: each takes tables and returns the Axes it drew on.
+
+Models are told apart by marker and by a label at the data as well as by colour (Okabe and Ito's palette, safe for colour-blind
+readers). Figures have a light ground of their own, so that they read on a dark page too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from evalkit.metrics import fbeta
+from evalkit.tables import BOX_COLUMNS, Benchmark
+
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+INK, MUTED, GRID = "#1b1f24", "#57606a", "#d8dee4"
+STYLE = {
+    "axes.edgecolor": MUTED,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "#ffffff",
+    "font.size": 10,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "svg.hashsalt": "evalkit",
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def use_style() -> None:
+    """Set the style of the figures in a notebook: vector graphics that are the same bytes in every run."""
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    plt.rcParams.update(STYLE)
+    set_matplotlib_formats("svg", metadata={"Date": None}, bbox_inches="tight")
+
+
+def plain(text: str) -> str:
+    """A name as text for a figure, in which a dollar sign would begin a formula."""
+    return text.replace("$", r"\$")
+
+
+def classes(benchmark: Benchmark, *, most: int = 40) -> Axes:
+    """Bars of the number of gold boxes per class, grouped by domain, largest domain first."""
+    boxes = benchmark.gold["class"].value_counts()
+    table = benchmark.classes.assign(boxes=benchmark.classes["class_name"].map(boxes).fillna(0).astype(int))
+    size = table.groupby("domain")["boxes"].sum()
+    table = table.assign(size=table["domain"].map(size)).sort_values(
+        ["size", "domain", "boxes", "class_name"], ascending=[False, True, False, True]
+    )[:most]
+    domains = list(dict.fromkeys(table["domain"]))
+    _, axes = plt.subplots(figsize=(7, 0.8 + 0.27 * len(table)))
+    hatches = ["", "///", "...", "xxx", "\\\\\\", "ooo"]
+    for number, domain in enumerate(domains):
+        rows = table[table["domain"] == domain]
+        at = np.flatnonzero((table["domain"] == domain).to_numpy())
+        axes.barh(
+            at,
+            rows["boxes"],
+            color=COLOURS[number % len(COLOURS)],
+            hatch=hatches[number % len(hatches)],
+            edgecolor="white",
+            label=plain(domain) or "no domain",
+        )
+    for place, value in enumerate(table["boxes"]):
+        axes.annotate(f"{value:,}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
+    axes.set_yticks(range(len(table)), [plain(name) for name in table["class_name"]])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.margins(x=0.12)
+    axes.set_xlabel("gold boxes")
+    if len(domains) > 1:
+        axes.legend(title="domain", loc="lower right")
+    return axes
+
+
+def boxes_per_image(benchmark: Benchmark) -> Axes:
+    """Bars of the number of images by their number of gold boxes; clean images are at 0."""
+    per_image = np.bincount(benchmark.gold["image_id"].cat.codes, minlength=len(benchmark.images))
+    images = np.bincount(per_image)
+    _, axes = plt.subplots(figsize=(7, 2.6))
+    bars = axes.bar(range(len(images)), images, color=COLOURS[0], width=0.85)
+    bars[0].set(facecolor="white", edgecolor=COLOURS[0], linewidth=1.5)
+    if len(images) <= 20:
+        axes.set_xticks(range(len(images)))
+        axes.bar_label(bars, labels=[f"{value:,}" if value else "" for value in images], padding=2, color=INK)
+    axes.grid(visible=False, axis="x")
+    axes.margins(y=0.15)
+    axes.set(xlabel="gold boxes on the image (outlined: clean images)", ylabel="images")
+    return axes
+
+
+def thresholds(scores: pd.DataFrame) -> Axes:
+    """Lines of localisation F2 (micro) over the IoU threshold, one a model, named at their end.
+
+    ``scores`` are the rows of one scope.
+    """
+    rows = scores[(scores["task"] == "localisation") & (scores["level"] == "overall") & (scores["average"] == "micro")]
+    _, axes = plt.subplots(figsize=(7, 3.6))
+    ends = {}
+    for number, (model, one) in enumerate(rows.groupby("model", observed=True)):
+        one = one.sort_values("iou")
+        axes.plot(one["iou"], one["f2"], **_line(number))
+        ends[model] = (one["iou"].iloc[-1], one["f2"].iloc[-1], number)
+    _label_ends(axes, ends)
+    axes.set_xticks(sorted(rows["iou"].unique()))
+    axes.set(xlabel="IoU threshold", ylabel="localisation F2, micro", ylim=(0, 1))
+    return axes
+
+
+def dots(table: pd.DataFrame, *, label: str, xlabel: str) -> Axes:
+    """Dots of a value for each row label and model: rows are labels, each model a marker.
+
+    ``table`` has the labels as index and a column of values from 0 to 1 for each model; NaN is left out.
+    """
+    _, axes = plt.subplots(figsize=(7, 1.3 + 0.36 * len(table)))
+    spread = np.linspace(-0.24, 0.24, len(table.columns)) if len(table.columns) > 1 else [0]
+    for number, (model, values) in enumerate(table.items()):
+        style = {**_line(number), "linestyle": "none"}
+        axes.plot(values, np.arange(len(table)) + spread[number], label=plain(str(model)), **style)
+    for edge in np.arange(len(table) - 1) + 0.5:
+        axes.axhline(edge, color=GRID, linewidth=0.8)
+    axes.set_yticks(range(len(table)), [plain(str(name)) for name in table.index])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set(xlabel=xlabel, ylabel=label, xlim=(-0.02, 1.02))
+    columns = min(len(table.columns), 4)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, handletextpad=0.2)
+    return axes
+
+
+def headline(table: pd.DataFrame) -> Axes:
+    """For each model the F2 of naming (class sets) and of placing (boxes), joined by a line: the gap is what placing costs.
+
+    ``table`` has the models as index, best first, and the columns ``classification`` and ``localisation``.
+    """
+    _, axes = plt.subplots(figsize=(7, 1.4 + 0.42 * len(table)))
+    place = np.arange(len(table))
+    axes.hlines(place, table.min(axis=1), table.max(axis=1), color=MUTED, linewidth=2)
+    styles = {
+        "classification": {"marker": "o", "facecolor": "white", "edgecolor": COLOURS[0], "label": "classification"},
+        "localisation": {"marker": "s", "facecolor": COLOURS[1], "edgecolor": COLOURS[1], "label": "localisation"},
+    }
+    for name, style in styles.items():
+        axes.scatter(table[name], place, s=64, linewidth=2, zorder=3, **style)
+    for row, (low, high) in enumerate(zip(table.min(axis=1), table.max(axis=1), strict=True)):
+        gap = {"textcoords": "offset points", "va": "center", "color": INK, "fontsize": 9}
+        axes.annotate(f"{high:.2f}", (high, row), xytext=(8, 0), **gap)
+        if high - low > 0.005:
+            axes.annotate(f"{low:.2f}", (low, row), xytext=(-8, 0), ha="right", **gap)
+    axes.set_yticks(place, [plain(str(name)) for name in table.index])
+    axes.invert_yaxis()
+    axes.margins(y=0.12)
+    axes.grid(visible=False, axis="y")
+    axes.set(xlabel="F2, micro", xlim=(-0.12, 1.12), xticks=np.arange(0, 1.01, 0.2))
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handletextpad=0.3)
+    return axes
+
+
+def precision_recall(scores: pd.DataFrame) -> Axes:
+    """Each model's precision over recall (one row a model), on curves of equal F2."""
+    _, axes = plt.subplots(figsize=(5.6, 4.6))
+    recall, precision = np.meshgrid(np.linspace(0.001, 1, 200), np.linspace(0.001, 1, 200))
+    levels = np.arange(0.1, 1, 0.1)
+    # a triple of counts with these ratios, so that the curves come from the one definition of F-beta
+    f2 = fbeta(np.ones_like(recall), 1 / precision - 1, 1 / recall - 1)
+    lines = axes.contour(
+        recall, precision, f2, levels=np.arange(0.1, 1, 0.1), colors=MUTED, linewidths=0.7, linestyles="dotted"
+    )
+    axes.clabel(lines, fmt="F2 %.1f", fontsize=8, colors=MUTED, manual=[(level, level) for level in levels])
+    for number, row in enumerate(scores.itertuples()):
+        axes.plot(
+            row.recall, row.precision, label=plain(str(row.model)), **{**_line(number), "linestyle": "none", "markersize": 9}
+        )
+    axes.grid(visible=False)
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02), aspect="equal")
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    return axes
+
+
+def pictures(
+    benchmark: Benchmark, image_ids: Sequence[str], *, matches: pd.DataFrame | None = None, columns: int = 3
+) -> np.ndarray:
+    """Pictures with their gold boxes and class names; with ``matches``, those of one model and threshold, also what it found.
+
+    Gold boxes are solid lines. In ``matches``, a matched prediction is dashed, a false one dotted, and a missed gold box
+    thick. A picture whose file is not there is an empty canvas of the right size, or of the boxes' extent.
+
+    Returns the array of Axes.
+    """
+    image_ids = list(image_ids)
+    rows = math.ceil(len(image_ids) / columns)
+    _, grid = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.7 * rows), squeeze=False)
+    images = benchmark.images.set_index("image_id")
+    for axes, image_id in zip(grid.flat, image_ids, strict=False):
+        gold = benchmark.gold[benchmark.gold["image_id"] == image_id]
+        _canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
+        if matches is None:
+            for row in gold.itertuples(index=False):
+                _box(axes, row[2:6], plain(str(row[1])), COLOURS[0], "solid", 1.8)
+        else:
+            _outcomes(axes, matches[matches["image_id"] == image_id])
+        axes.set_title(plain(f"{image_id}" + ("" if len(gold) else " (clean)")), fontsize=8, color=INK)
+        axes.axis("off")
+    for axes in grid.flat[len(image_ids) :]:
+        axes.axis("off")
+    return grid
+
+
+def _outcomes(axes: Axes, matches: pd.DataFrame) -> None:
+    styles = {"tp": (COLOURS[2], "dashed", 1.6), "fp": (COLOURS[1], "dotted", 1.8), "fn": (COLOURS[3], "solid", 2.6)}
+    words = {"tp": "", "fp": "false: ", "fn": "missed: "}
+    for row in matches.to_dict("records"):
+        side = "gold" if row["outcome"] == "fn" else "predicted"
+        if row["outcome"] == "tp":
+            _box(axes, [row[f"gold_{name}"] for name in BOX_COLUMNS], "", COLOURS[0], "solid", 1.2)
+        colour, line, width = styles[row["outcome"]]
+        box = [row[f"{side}_{name}"] for name in BOX_COLUMNS]
+        _box(axes, box, words[row["outcome"]] + plain(str(row["class"])), colour, line, width)
+
+
+def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
+    """The picture, or an empty canvas of its size."""
+    path = folder / image["file_name"] if folder is not None and isinstance(image["file_name"], str) else None
+    if path is not None and path.is_file():
+        from PIL import Image, ImageOps
+
+        with Image.open(path) as picture:
+            axes.imshow(np.asarray(ImageOps.exif_transpose(picture).convert("RGB")), interpolation="nearest")
+    width, height = image["width"], image["height"]
+    if np.isnan(width) or np.isnan(height):
+        width, height = (boxes["x_max"].max(), boxes["y_max"].max()) if len(boxes) else (1, 1)
+    axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal", facecolor="#f0f0f0")
+    axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=MUTED, linewidth=0.8))
+
+
+def _box(axes: Axes, box: Sequence[float], name: str, colour: str, line: str, width: float) -> None:
+    x_min, y_min, x_max, y_max = box
+    shape = {"width": x_max - x_min, "height": y_max - y_min, "fill": False}
+    axes.add_patch(Rectangle((x_min, y_min), **shape, edgecolor="white", linewidth=width + 1.6))
+    axes.add_patch(Rectangle((x_min, y_min), **shape, edgecolor=colour, linewidth=width, linestyle=line))
+    if name:
+        frame = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
+        axes.text(x_min, y_min, name, fontsize=7, color=INK, va="bottom", bbox=frame, clip_on=True)
+
+
+def _line(number: int) -> dict:
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "markersize": 7}
+
+
+def _label_ends(axes: Axes, ends: dict[str, tuple[float, float, int]]) -> None:
+    """Names at the ends of lines, moved apart where they would overlap."""
+    gap, last = 0.055, -np.inf
+    for model, (x, y, number) in sorted(ends.items(), key=lambda item: item[1][1]):
+        last = max(y, last + gap)
+        colour = COLOURS[number % len(COLOURS)]
+        axes.annotate(
+            plain(str(model)),
+            (x, y),
+            xytext=(18, 0),
+            textcoords=("offset points", "data"),
+            va="center",
+            color=colour,
+            annotation_clip=False,
+        ).set_position((18, last))
