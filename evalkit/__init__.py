@@ -10,7 +10,7 @@ from importlib.metadata import version
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
 from evalkit.formats import read_benchmark
-from evalkit.metrics import coverage, fbeta, precision, recall, scores
+from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, data_notes
 
 __version__ = version("evalkit")
@@ -31,4 +31,5 @@ __all__ = [
     "read_benchmark",
     "recall",
     "scores",
+    "undefined_as_nan",
 ]

@@ -173,12 +173,11 @@ def score(
         raise EvalkitError("there are no predictions to score")
     pairs = evalkit.overlaps(benchmark, iou=iou)
     counts = evalkit.count(benchmark, iou=iou, pairs=pairs)
-    undefined = float("nan") if kind == "json" else float(zero_division)  # JSON has null for what is undefined
-    scores = evalkit.scores(benchmark, counts, zero_division=undefined)
+    scores = evalkit.scores(benchmark, counts, zero_division=float(zero_division))
     coverage = evalkit.coverage(benchmark)
     record = _record(source, path, benchmark, scores, coverage, iou, zero_division, require_complete, start)
     files = {
-        f"scores.{kind}": scores,
+        f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
         f"coverage.{kind}": coverage,
         "counts.parquet": counts,
         "matches.parquet": evalkit.match(benchmark, iou=iou, pairs=pairs),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
+from evalkit.counts import IOU_THRESHOLDS, RELATIONS, TASKS
 from evalkit.tables import STATES, Benchmark, EvalkitError, categorical
 
 SCOPES = ["valid", "common"]
 VIEW = "all"
-RATIOS = ["precision", "recall", "f1", "f2"]
 SCORE_COLUMNS = [
     *(
         "model",
@@ -81,6 +81,18 @@ def fbeta(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, *, beta: float = 2.0, 
     return divide(weighted, weighted + fp + beta**2 * np.asarray(fn), zero_division=zero_division)
 
 
+RATIOS: dict[str, Callable] = {
+    "precision": lambda tp, fp, fn, **options: precision(tp, fp, **options),
+    "recall": lambda tp, fp, fn, **options: recall(tp, fn, **options),
+    "f1": lambda tp, fp, fn, **options: fbeta(tp, fp, fn, beta=1.0, **options),
+    "f2": lambda tp, fp, fn, **options: fbeta(tp, fp, fn, beta=2.0, **options),
+}
+POPULATIONS: dict[str, Callable] = {  # the classes that a macro average is over, from totals of shape (..., classes, 3)
+    "macro": lambda totals: totals.sum(axis=-1) > 0,
+    "macro_gold": lambda totals: totals[..., 0] + totals[..., 2] > 0,
+}
+
+
 def scopes(benchmark: Benchmark) -> dict[str, np.ndarray]:
     """The images of each scope, as a mask of shape (models, images).
 
@@ -109,42 +121,95 @@ def scores(benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float =
     -------
     DataFrame with the columns ``SCORE_COLUMNS``. An empty scope has no ratio at all and says so in ``reason``.
     """
-    names = list(counts["class"].cat.categories)
-    labels, member = _labels(benchmark, names)
+    labels, pools = score_rows(benchmark)
     blocks, totals, n_images = _class_totals(benchmark, counts)
+    tp, fp, fn = np.moveaxis(np.einsum("rc,bck->brk", pools, totals), -1, 0)
     n_listed = len(benchmark.classes)
-    pooled = np.einsum("lc,bck->blk", member, totals)
-    rows = [_ratios(pooled, zero_division)]
-    listed = totals[:, :n_listed]
-    per_class = _ratios(listed, zero_division)
-    populations = {"macro": listed.sum(axis=2) > 0, "macro_gold": listed[..., 0] + listed[..., 2] > 0}
-    for population in populations.values():
-        size = population.sum(axis=1)
-        rows.append(
-            {
-                **{name: np.full((len(blocks), 1), np.nan) for name in ("tp", "fp", "fn")},
-                **{
-                    name: divide((per_class[name] * population).sum(axis=1), size, zero_division=zero_division)[:, None]
-                    for name in RATIOS
-                },
-                "n_gold": rows[0]["n_gold"][:, :1],
-                "reason": np.where(size == 0, "no class represented", "")[:, None],
-            }
-        )
-    labels = pd.concat([labels, pd.DataFrame([["overall", name, "overall"] for name in populations], columns=labels.columns)])
-    order = np.argsort(labels["level"].map({"overall": 0, "domain": 1, "class": 2, "outside": 3}).to_numpy(), kind="stable")
-    table = pd.DataFrame({name: np.hstack([part[name] for part in rows])[:, order].ravel() for name in rows[0]})
-    empty = np.repeat(n_images == 0, len(labels))
-    table.loc[empty, ["tp", "fp", "fn", *RATIOS, "n_gold"]] = np.nan
-    table.loc[empty, "reason"] = "empty scope: no image with a valid response"
-    for name in ("level", "average", "label"):
-        table[name] = np.tile(labels[name].to_numpy(object)[order], len(blocks))
-    for name in blocks:
-        table[name] = blocks[name].repeat(len(labels)).array
+    table = pd.DataFrame({name: blocks[name].repeat(len(labels)).array for name in blocks})
+    for name in labels:
+        table[name] = np.tile(labels[name].to_numpy(object), len(blocks))
+    for name, ratio in RATIOS.items():
+        table[name] = averages(totals, pools, labels, ratio, n_listed=n_listed, zero_division=zero_division).ravel()
+    macro = table["average"].isin(POPULATIONS).to_numpy()
+    n_gold = np.where(labels["average"].isin(POPULATIONS), (tp + fn)[:, :1], tp + fn).ravel()
+    lacking = np.select(
+        [(tp + fn == 0) & (tp + fp == 0), tp + fn == 0, tp + fp == 0],
+        ["no gold, no predictions", "no gold", "no predictions"],
+        "",
+    ).ravel()
+    population = np.column_stack([POPULATIONS[name](totals[:, :n_listed]).any(axis=1) for name in POPULATIONS])
+    represented = population[:, labels["average"].map({name: at for at, name in enumerate(POPULATIONS)}).fillna(0).astype(int)]
+    table["reason"] = np.where(macro, np.where(represented.ravel(), "", "no class represented"), lacking)
+    for name, values in {"tp": tp.ravel(), "fp": fp.ravel(), "fn": fn.ravel(), "n_gold": n_gold}.items():
+        table[name] = pd.array(values, dtype="Int64")
+    table.loc[macro, ["tp", "fp", "fn"]] = pd.NA
     table["n_images"] = np.repeat(n_images, len(labels))
-    for name in ("tp", "fp", "fn", "n_gold"):
-        table[name] = table[name].astype("Int64")
+    empty = (table["n_images"] == 0).to_numpy()
+    table.loc[empty, ["tp", "fp", "fn", "n_gold", *RATIOS]] = pd.NA
+    table.loc[empty, "reason"] = "empty scope: no image with a valid response"
     return table.reindex(columns=SCORE_COLUMNS)
+
+
+def undefined_as_nan(scores: pd.DataFrame) -> pd.DataFrame:
+    """The same scores with NaN for each ratio whose denominator is 0, whatever number ``zero_division`` put there.
+
+    Macro averages keep their number, in which an undefined class score counts as ``zero_division``; without any class
+    represented they are NaN too.
+    """
+    no_predictions, no_gold = ((scores["tp"] + scores[name]).eq(0).fillna(False) for name in ("fp", "fn"))
+    nothing = (no_predictions & no_gold) | (scores["reason"] == "no class represented")
+    lacking = {"precision": no_predictions, "recall": no_gold, "f1": nothing, "f2": nothing}
+    return scores.assign(**{name: scores[name].mask((mask | nothing).astype(bool)) for name, mask in lacking.items()})
+
+
+def averages(
+    totals: np.ndarray,
+    pools: np.ndarray,
+    labels: pd.DataFrame,
+    ratio: Callable,
+    *,
+    n_listed: int,
+    zero_division: float = 0.0,
+) -> np.ndarray:
+    """One ratio for every row of :func:`score_rows`, from the class totals of any number of blocks.
+
+    Parameters
+    ----------
+    totals : counts of shape (blocks, classes, 3), the last axis tp, fp, fn
+    pools, labels : from :func:`score_rows`
+    ratio : one of ``RATIOS``
+    n_listed : how many of the classes, the first ones, are of the class list
+
+    Returns
+    -------
+    array of shape (blocks, rows). A macro average has the population of its own block; without one it is undefined.
+    """
+    pooled = np.einsum("rc,bck->brk", pools, totals)
+    values = ratio(*np.moveaxis(pooled, -1, 0), zero_division=zero_division)
+    listed = totals[:, :n_listed]
+    per_class = ratio(*np.moveaxis(listed, -1, 0), zero_division=zero_division)
+    for name, represented in POPULATIONS.items():
+        population = represented(listed)
+        total = np.where(population, per_class, 0).sum(axis=1)
+        mean = divide(total, population.sum(axis=1), zero_division=zero_division)
+        values[:, labels["average"] == name] = mean[:, None]
+    return values
+
+
+def score_rows(benchmark: Benchmark) -> tuple[pd.DataFrame, np.ndarray]:
+    """The rows of a block of scores, ``level, average, label``, and which classes each row pools, shape (rows, classes).
+
+    Macro rows pool nothing: they are means over classes.
+    """
+    domain = np.array([*benchmark.classes["domain"], *[None] * len(benchmark.outside)], dtype=object)
+    n_classes, n_listed = len(domain), len(benchmark.classes)
+    each, listed = np.eye(n_classes, dtype=bool), np.arange(n_classes) < n_listed
+    rows = [("overall", "micro", "overall", np.ones(n_classes, bool))]
+    rows += [("overall", name, "overall", np.zeros(n_classes, bool)) for name in POPULATIONS]
+    rows += [("domain", "micro", name, domain == name) for name in benchmark.domains]
+    rows += [("class", "", name, each[code]) for code, name in enumerate(benchmark.classes["class_name"])]
+    rows.append(("outside", "micro", "outside", ~listed))
+    return pd.DataFrame([row[:3] for row in rows], columns=["level", "average", "label"]), np.array([row[3] for row in rows])
 
 
 def coverage(benchmark: Benchmark) -> pd.DataFrame:
@@ -190,17 +255,6 @@ def coverage(benchmark: Benchmark) -> pd.DataFrame:
     return table.sort_values("model", kind="stable", ignore_index=True).reindex(columns=COVERAGE_COLUMNS)
 
 
-def _labels(benchmark: Benchmark, names: Sequence[str]) -> tuple[pd.DataFrame, np.ndarray]:
-    """The rows that pool counts, and which classes each of them pools, shape (rows, classes)."""
-    domain = np.array([*benchmark.classes["domain"], *[None] * len(benchmark.outside)], dtype=object)
-    listed = np.arange(len(names)) < len(benchmark.classes)
-    rows = [("overall", "micro", "overall", np.ones(len(names), bool))]
-    rows += [("domain", "micro", name, domain == name) for name in benchmark.domains]
-    rows += [("class", "", name, np.arange(len(names)) == code) for code, name in enumerate(names) if listed[code]]
-    rows.append(("outside", "micro", "outside", ~listed))
-    return pd.DataFrame([row[:3] for row in rows], columns=["level", "average", "label"]), np.array([row[3] for row in rows])
-
-
 def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Sums of tp, fp, fn for each class in each block (model, scope, task, iou, relation).
 
@@ -208,17 +262,19 @@ def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFr
     """
     n_classes = len(counts["class"].cat.categories)
     iou_code, ious = pd.factorize(counts["iou"], use_na_sentinel=False)
-    n_relations = len(counts["relation"].cat.categories)
-    code = (counts["task"].cat.codes.to_numpy(np.int64) * n_relations + counts["relation"].cat.codes) * len(ious) + iou_code
+    code = (counts["task"].cat.codes.to_numpy(np.int64) * len(RELATIONS) + counts["relation"].cat.codes) * len(ious) + iou_code
     present = np.flatnonzero(np.bincount(code))
-    kind = np.searchsorted(present, code.to_numpy())
+    kind = np.searchsorted(present, code)
     kinds = pd.DataFrame(
         {
-            "task": categorical(present // len(ious) // n_relations, counts["task"].cat.categories),
-            "iou": np.asarray(ious, float)[present % len(ious)],
-            "relation": categorical(present // len(ious) % n_relations, counts["relation"].cat.categories),
+            "task": categorical(present // max(len(ious), 1) // len(RELATIONS), TASKS),
+            "iou": np.asarray(ious, float)[present % max(len(ious), 1)],
+            "relation": categorical(present // max(len(ious), 1) % len(RELATIONS), RELATIONS),
         }
     )
+    if counts.empty:  # nothing in gold and nothing predicted still has its rows
+        localisation = [("localisation", level, "exact") for level in IOU_THRESHOLDS]
+        kinds = pd.DataFrame([("classification", np.nan, "exact"), *localisation], columns=["task", "iou", "relation"])
     model = counts["model"].cat.codes.to_numpy(np.int64)
     image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
     cell = (model * len(kinds) + kind) * n_classes + label
@@ -238,25 +294,3 @@ def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFr
     frame["model"] = pd.Categorical(frame["model"], categories=benchmark.models)
     frame["scope"] = pd.Categorical(frame["scope"], categories=[*SCOPES, VIEW])
     return frame, totals.reshape(-1, n_classes, 3), n_images.ravel()
-
-
-def _ratios(totals: np.ndarray, zero_division: float) -> dict[str, np.ndarray]:
-    """Ratios of counts of shape (..., 3), with what they lack."""
-    tp, fp, fn = np.moveaxis(totals, -1, 0)
-    no_gold, no_predictions = tp + fn == 0, tp + fp == 0
-    reason = np.select(
-        [no_gold & no_predictions, no_gold, no_predictions],
-        ["no gold, no predictions", "no gold", "no predictions"],
-        "",
-    )
-    return {
-        "tp": tp,
-        "fp": fp,
-        "fn": fn,
-        "precision": precision(tp, fp, zero_division=zero_division),
-        "recall": recall(tp, fn, zero_division=zero_division),
-        "f1": fbeta(tp, fp, fn, beta=1.0, zero_division=zero_division),
-        "f2": fbeta(tp, fp, fn, zero_division=zero_division),
-        "n_gold": tp + fn,
-        "reason": reason,
-    }

@@ -18,7 +18,7 @@ def table(frame: pd.DataFrame, *, digits: int = 3, caption: str = "") -> Styler:
     All text is escaped, since class names and ids come from other people's files.
     """
     shown = frame.rename(columns=lambda name: html.escape(str(name)))
-    shown = shown.rename_axis(columns=None).reset_index(drop=isinstance(frame.index, pd.RangeIndex))
+    shown = shown.rename_axis(columns=None).reset_index(drop=frame.index.name is None)
     styler = shown.style.hide(axis="index")
     numbers = [name for name in shown if pd.api.types.is_numeric_dtype(shown[name])]
     for name in shown:
@@ -39,3 +39,8 @@ def folded(parts: Sequence[tuple[str, pd.DataFrame]], **options: int) -> HTML:
         for title, frame in parts
     ]
     return HTML("\n".join(blocks))
+
+
+def say(text: str) -> HTML:
+    """A sentence as a cell's result."""
+    return HTML(f"<p>{html.escape(text)}</p>")

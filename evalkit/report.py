@@ -25,8 +25,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_integer_dtype
 
 from evalkit.tables import Benchmark, EvalkitError
 
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from IPython.display import HTML
     from matplotlib.figure import Figure
     from nbformat import NotebookNode
-    from pandas.io.formats.style import Styler
 
 PROJECT = Path(__file__).resolve().parents[1]
 KERNEL = "python3"
@@ -281,26 +278,10 @@ def banner(benchmark: Benchmark, **parameters: Any) -> HTML:
     return HTML(f'<p class="run">{" · ".join(parts)}</p>{note(benchmark).data}')
 
 
-def table(frame: pd.DataFrame | Styler, *, digits: int = 3) -> HTML:
-    """Show a table without its index in a box that scrolls by itself; what is not defined is a dash.
-
-    Names of classes and images are data: `<b>` is shown as four characters. A Styler keeps its own formats.
-    """
-    from IPython.display import HTML
-
-    if isinstance(frame, pd.DataFrame):
-        whole = {name: "{:,d}".format for name, kind in frame.dtypes.items() if is_integer_dtype(kind)}
-        shown = {"float_format": f"{{:.{digits}f}}".format, "formatters": whole, "na_rep": "–", "border": 0}
-        content = frame.to_html(index=False, escape=True, **shown)
-    else:
-        content = frame.set_table_attributes('class="dataframe"').to_html()
-    return HTML(f'<div class="pst-scrollable-table-container">{content}</div>')
-
-
 def picture(figure: Figure, *, alt: str) -> HTML:
     """Show a figure as SVG with a text for those who do not see it; the same figure gives the same bytes.
 
-    Unlike a figure itself, the result can be glued into other pages.
+    Unlike a figure itself, whose SVG stays on its page, the result can be glued into other pages.
     """
     import matplotlib as mpl
     from IPython.display import HTML

@@ -1,8 +1,8 @@
 """One measurement in a process of its own: `python jobs.py TOOL WORK FOLDER CALLS` prints it as one line of JSON.
 
 Works of every tool: `matching-T` (one model, all loaded) and `files-M-T` (from JSON files, M models), at T = 1 or 3
-thresholds. Of evalkit alone: `jsonl-M-T`, `counts-1-T` (the counts of tables), `scale-FACTOR`, `dense`, `crowd`,
-`copies`. Peak memory is the process's own high-water mark, beside the ones after the imports and before the work.
+thresholds. Of evalkit alone: `jsonl-M-T`, `scale-FACTOR`, `dense`, `crowd`, `copies`. Peak memory is the process's
+own high-water mark, beside the ones after the imports and before the work.
 """
 
 import gc
@@ -47,10 +47,7 @@ def peak_memory():
 
 def _import(tool):
     if tool == "evalkit":
-        import evalkit.counts
-        import evalkit.formats
-        import evalkit.matching
-        import evalkit.metrics  # noqa: F401
+        import evalkit  # noqa: F401
     else:
         peers.classes_of(tool)
 
@@ -62,8 +59,7 @@ def _peer_matching(tool, folder, thresholds):
     gold = peers.load_gold(tool, folder / "gold.json")
     results = peers.load_results(gold, folder / "m1.json")
     evaluator = peers.prepare(tool, gold, results, THRESHOLDS[thresholds])
-    finish = lambda _: _out([peers.tally(tool, evaluator, gold, results)])  # noqa: E731
-    return lambda: peers.evaluate(evaluator), finish
+    return lambda: peers.evaluate(evaluator), lambda _: _out([peers.tally(tool, evaluator, gold, results)])
 
 
 def _peer_files(tool, folder, models, thresholds):
@@ -93,7 +89,7 @@ def _columns(gold, predicted, thresholds):
 
 def match_columns(gold, predicted, thresholds):
     """The matching alone, from columns to TP, FP and FN a threshold and class; IoUs are computed once."""
-    from evalkit.boxes import candidate_pairs
+    from evalkit.boxes import candidate_pairs, reaches
     from evalkit.matching import maximum_matching
 
     keys = [side["image"] * data.CLASSES + side["class"] for side in (gold, predicted)]
@@ -101,7 +97,7 @@ def match_columns(gold, predicted, thresholds):
     n_gold, n_predicted = (np.bincount(side["class"], minlength=data.CLASSES) for side in (gold, predicted))
     rows = []
     for threshold in thresholds:
-        near = overlap >= threshold - 1e-9
+        near = reaches(overlap, threshold)
         matched = maximum_matching(left[near], right[near], len(gold["image"]), len(predicted["image"])) >= 0
         tp = np.bincount(gold["class"][matched], minlength=data.CLASSES)
         rows.append(np.stack([tp, n_predicted - tp, n_gold - tp], axis=1))
@@ -131,14 +127,6 @@ def end_to_end(path, thresholds):
     table = scores(benchmark, counts)
     clock.append(time.perf_counter())
     return table, dict(zip(("read", "count", "scores"), np.diff(clock).tolist(), strict=True))
-
-
-def _counts(tool, folder, models, thresholds):
-    from evalkit.counts import count
-    from evalkit.formats import read_benchmark
-
-    benchmark = read_benchmark(folder / f"coco-{models}.yml")
-    return lambda: count(benchmark, iou=THRESHOLDS[thresholds]), lambda _: {}
 
 
 def _dense(tool, folder):
@@ -190,7 +178,6 @@ EVALKIT = {
     "matching": _matching,
     "files": _files,
     "jsonl": _jsonl,
-    "counts": _counts,
     "scale": _scale,
     "dense": _dense,
     "crowd": _crowd,

@@ -1,0 +1,406 @@
+"""A model's own text to boxes, a state and a reason.
+
+The convention of a model's answers (:class:`Reader`) is declared and never guessed. :func:`read_boxes` reads prose around
+exactly one JSON block, or an explicit empty form; all else is ``invalid`` with one of :data:`REASONS`. What is mended is
+counted under one of :data:`REPAIRS`.
+
+What counts as a block: a bracketed piece of text that holds an object, fenced or bare; and brackets of any content that are
+the whole answer or stand in a fence of their own. Other square brackets amid prose, such as the citation ``[1]``, are prose.
+An empty list amid bare prose is no explicit empty form. A fence may lack its end where the text ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import msgspec
+
+from evalkit.tables import EvalkitError
+
+REASONS = {
+    "failed": "the model gave no answer, but an error",
+    "blank": "there is no text in the answer",
+    "unclosed_think": "the answer ends within the model's thoughts",
+    "no_block": "there is neither a JSON block nor an explicit empty form",
+    "empty_in_prose": "an empty list stands bare amid other text",
+    "several_blocks": "there is more than one JSON block",
+    "objects_without_list": "several objects follow one another without a list around them",
+    "truncated": "a bracket is still open where the answer ends",
+    "unbalanced": "a bracket is closed that was not opened",
+    "not_json": "the block is not JSON, and none of the repairs makes it so",
+    "too_deep": "the block is nested too deeply",
+    "duplicate_key": "an object has the same key twice",
+    "not_finite": "a number is not finite, or too large to be a coordinate",
+    "bad_item": "an entry of the list is not an object",
+    "other_key": "an object has the key of another convention",
+    "no_key": "an object lacks the declared key",
+    "bad_label": "an object has no `label`, or one that is no readable text",
+    "null_box": "a box is null",
+    "boolean": "a coordinate is true or false",
+    "bad_box": "a box is not a list of four numbers",
+    "placeholder": "all four coordinates of a box are zero",
+    "out_of_scale": "a coordinate lies outside the declared scale",
+    "inverted": "a box ends left of or above its start",
+}
+REPAIRS = {
+    "trailing_comma": "one comma before a closing bracket was dropped",
+    "single_object": "a single object was taken for a list of one",
+    "decimal_strings": "coordinates in quotation marks were taken for numbers",
+    "python_literal": "strings in single quotes were taken for JSON strings",
+}
+ORDERS = ("xyxy", "yxyx")
+SCALES = {"1000": 1000, "100": 100, "1": 1, "pixels": None}
+GIANT = 1e9  # pixels that no image has; products of such numbers stay finite
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The declared convention: ``key`` of the coordinates, their ``order``, and ``scale``, the value at the far edge.
+
+    ``scale`` is None for pixels; ``kind`` says what is read. ``str()`` gives the parts that :func:`reader` reads.
+    """
+
+    key: str
+    order: str
+    scale: int | None
+    kind: str = "boxes"
+
+    def __str__(self) -> str:
+        return f"key={self.key},order={self.order},scale={self.scale or 'pixels'}"
+
+
+PRESETS = {
+    "qwen-boxes": Reader("bbox_2d", "xyxy", 1000),
+    "gemini-boxes": Reader("box_2d", "yxyx", 1000),
+    "pixel-boxes": Reader("bbox_2d", "xyxy", None),
+}
+Box = tuple[float, float, float, float]
+Reading = tuple[list[str], list[Box], tuple[str, ...]]  # labels, numbers as written, repairs
+KEYS = frozenset({preset.key for preset in PRESETS.values()} | {"point_2d"})
+
+
+class Response(NamedTuple):
+    """What one answer says.
+
+    ``boxes`` are ``(x_min, y_min, x_max, y_max)`` in pixels, neither rounded nor clipped, and ``labels`` their class names as
+    written; both are empty unless ``state`` is ``valid``. The last three are for :func:`warnings` and describe invalid
+    answers too: how many boxes had four numbers, how many of these had no number above 1, and whether one was above the scale.
+    """
+
+    state: str
+    reason: str = ""
+    labels: tuple[str, ...] = ()
+    boxes: tuple[Box, ...] = ()
+    repairs: tuple[str, ...] = ()
+    boxes_read: int = 0
+    boxes_small: int = 0
+    exceeds_scale: bool = False
+
+
+FAILED = Response("invalid", "failed")  # for a row that holds an error in place of an answer
+
+
+class _Unreadable(Exception):
+    """The answer is invalid; the argument is one of REASONS."""
+
+
+def reader(text: str) -> Reader:
+    """The convention by the name of a preset, or by its three parts.
+
+    >>> reader("gemini-boxes") == reader("key=box_2d,order=yxyx,scale=1000")
+    True
+
+    Raises EvalkitError for an unknown preset, part or value, and a part that is left out or given twice.
+    """
+    if text.strip() in PRESETS:
+        return PRESETS[text.strip()]
+    if "=" not in text:
+        known = ", ".join(PRESETS)
+        raise EvalkitError(f"reader: unknown preset {text!r}; known are {known}, or the parts key=...,order=...,scale=...")
+    pairs = [(name.strip(), value.strip()) for name, _, value in (part.partition("=") for part in text.split(","))]
+    parts = dict(pairs)
+    for name, _ in pairs:
+        if name not in ("key", "order", "scale"):
+            raise EvalkitError(f"reader: unknown part {name!r} in {text!r}; the parts are key, order, scale")
+    if sorted(parts) != sorted(name for name, _ in pairs) or len(parts) != 3:
+        raise EvalkitError(f"reader: key, order and scale must each be given once, not {text!r}")
+    for name, known in (("order", ORDERS), ("scale", SCALES)):
+        if parts[name] not in known:
+            raise EvalkitError(f"reader: {name} must be one of {', '.join(known)}, not {parts[name]!r}")
+    if not parts["key"] or parts["key"] == "label":
+        raise EvalkitError(f"reader: key must name the coordinates (`label` names the class), not {parts['key']!r}")
+    return Reader(parts["key"], parts["order"], SCALES[parts["scale"]])
+
+
+def read_boxes(text: str, reader: Reader, *, width: float | None = None, height: float | None = None) -> Response:
+    """Read one answer. Linear in the length of the text, whatever the text is.
+
+    Parameters
+    ----------
+    width, height : size of the image in pixels; needed unless the scale is pixels
+
+    Raises
+    ------
+    EvalkitError
+        For a size that is needed and not there. A text never raises.
+    """
+    if reader.scale and not all(size is not None and 0 < size < math.inf for size in (width, height)):
+        raise EvalkitError(f"width, height: the scale {reader.scale} needs the size of the image, not {width}, {height}")
+    try:
+        answer = _answer(text)
+        if EMPTY_WORD.fullmatch(answer):
+            return Response("valid")
+        whole = answer.removeprefix("```json").removesuffix("```") if answer[0] == "`" else answer
+        clean = _clean(whole, reader.key)
+        (labels, values, repairs), *others = [clean] if clean else [_reading(block, reader.key) for block in _blocks(answer)]
+    except _Unreadable as fault:
+        return Response("invalid", str(fault))
+    if any((labels, values) != other[:2] for other in others):
+        return Response("invalid", "several_blocks")
+    highest = [max(box) for box in values]
+    seen = len(values), sum(high <= 1 for high in highest), bool(reader.scale and max(highest, default=0) > reader.scale)
+    if fault := next(filter(None, (_fault(box, reader.scale) for box in values)), ""):
+        return Response("invalid", fault, (), (), (), *seen)
+    scale, width, height = (reader.scale, float(width), float(height)) if reader.scale else (1, 1, 1)
+    upright = values if reader.order == "xyxy" else [(x0, y0, x1, y1) for y0, x0, y1, x1 in values]
+    boxes = [(x0 * width / scale, y0 * height / scale, x1 * width / scale, y1 * height / scale) for x0, y0, x1, y1 in upright]
+    return Response("valid", "", tuple(labels), tuple(boxes), repairs, *seen)
+
+
+def warnings(responses: Sequence[Response], reader: Reader) -> list[str]:
+    """What suggests that a run does not follow the declared convention. Nothing is changed by it.
+
+    The share of answers above the scale is taken of the answers in which a box was read: an empty one has no scale.
+    """
+    read, small = (sum(getattr(one, name) for one in responses) for name in ("boxes_read", "boxes_small"))
+    answers = sum(one.boxes_read > 0 for one in responses)
+    exceeding = sum(one.exceeds_scale for one in responses)
+    found = []
+    if reader.scale != 1 and 2 * small > read:
+        found.append(f"{small} of {read} boxes have no value above 1; the scale is declared as {reader.scale or 'pixels'}")
+    if 2 * exceeding > answers:
+        found.append(f"{exceeding} of {answers} answers with boxes exceed the declared scale of {reader.scale}")
+    reasons = Counter(one.reason for one in responses)
+    for reason in ("other_key", "inverted"):
+        if 2 * reasons[reason] > len(responses):
+            found.append(f"{reasons[reason]} of {len(responses)} answers: {REASONS[reason]}; declared is {reader}")
+    return [f"the coordinate convention is probably wrong: {text}" for text in found]
+
+
+def check_run(responses: Sequence[Response], reader: Reader) -> list[str]:
+    """The warnings of a run.
+
+    Raises EvalkitError if none of its responses is valid, with the reasons and the warnings.
+    """
+    found = warnings(responses, reader)
+    if not any(one.state == "valid" for one in responses):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in Counter(one.reason for one in responses).most_common())
+        text = f"none of {len(responses)} responses is valid under {reader} ({reasons or 'there is none'})"
+        raise EvalkitError("; ".join([text, *found]))
+    return found
+
+
+# -- the text ---------------------------------------------------------------------------------------------------------
+
+# A string that is not closed runs to the end, so that no character is tried twice. A single quote opens a string only where
+# a string may begin, so not in "driver's".
+STRING = r""""(?:[^"\\]|\\.)*+"?|(?<![^\s\[{(,:])'(?:[^'\\]|\\.)*+'?"""
+EMPTY_WORD = re.compile(r"(?P<fence>```(?:\w++\s)?\s*+)?(?:no[ _-]object|none|null)[.!]?(?(fence)\s*+```)", re.IGNORECASE)
+OPENING = re.compile(r"(?P<fence>```\w*+\s*+)?[\[{]|[\]}]")
+CLOSING_FENCE = re.compile(r"\s*+(?:```|\Z)")
+FLAT_LIST = r"\[[^\[\]{}\"']*+\]"
+FLAT_OBJECT = rf"\{{(?:[^\[\]{{}}\"']++|{STRING}|{FLAT_LIST})*+\}}"
+BRACKET = re.compile(rf"{FLAT_OBJECT}|{FLAT_LIST}|[\[\]{{}}]|{STRING}", re.DOTALL)
+NEXT_OBJECT = re.compile(r"\s*+,")
+MENDABLE = re.compile(rf"{STRING}|(?<=[\w\]}}\"']),(?=\s*+[\]}}])|\b(?:None|True|False)\b", re.DOTALL)
+ESCAPE = re.compile(r"\\.|\"", re.DOTALL)
+SURROGATE = re.compile("[\ud800-\udfff]")
+DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+
+
+def _answer(text: str) -> str:
+    """The text without a mark at its start, the model's thoughts, and white space around it."""
+    answer = text.removeprefix("\ufeff").rpartition("</think>")[2].strip()
+    if "<think>" in answer:
+        raise _Unreadable("unclosed_think")
+    if not answer:
+        raise _Unreadable("blank")
+    return answer
+
+
+def _blocks(text: str) -> list[str]:
+    """The block, or the different texts of repeated fenced blocks, which may yet say the same."""
+    found: Counter[tuple[str, bool]] = Counter()
+    for start, end, fenced in _brackets(text):
+        block = text[start:end]
+        if fenced or "{" in block or len(block) == len(text) or not block[1:-1].strip():
+            found[block, fenced] += 1
+            if block[0] == "{" and NEXT_OBJECT.match(text, end):
+                raise _Unreadable("objects_without_list")
+    if not found:
+        raise _Unreadable("no_block")
+    blocks = list(dict.fromkeys(block for block, _ in found))
+    bare = [block for block, fenced in found if not fenced]
+    objects = all(block[0] == "{" for block in blocks)
+    if found.total() > 1 and (bare or (objects and len(blocks) > 1)):
+        raise _Unreadable("objects_without_list" if objects else "several_blocks")
+    if bare and "{" not in bare[0] and len(bare[0]) < len(text):
+        raise _Unreadable("empty_in_prose")
+    return blocks
+
+
+def _brackets(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Start and end of every outermost pair of brackets, and whether it stands in a fence of its own."""
+    end = 0
+    while opening := OPENING.search(text, end):
+        if opening[0] in "]}":
+            raise _Unreadable("unbalanced")
+        start, depth = opening.end() - 1, 0
+        for token in BRACKET.finditer(text, start):
+            bracket = token[0]
+            if bracket == "[" or bracket == "{":
+                depth += 1
+            elif bracket == "]" or bracket == "}":
+                depth -= 1
+            if not depth:
+                break
+        else:
+            raise _Unreadable("truncated")
+        end = token.end()
+        yield start, end, bool(opening["fence"] and CLOSING_FENCE.match(text, end))
+
+
+# -- the block --------------------------------------------------------------------------------------------------------
+
+
+def _clean(text: str, key: str) -> Reading | None:
+    """The reading of a JSON list with nothing out of the way, which is most answers; None for whatever needs a second look."""
+    if "\\" in text:  # a key may be written in another way
+        return None
+    try:
+        items = _decoder(key).decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    if not len(items) == text.count(f'"{key}"') == text.count('"label"'):  # else a key may be there twice
+        return None
+    labels = [item.label for item in items]
+    return (labels, [item.box for item in items], ()) if all(map(str.strip, labels)) else None
+
+
+@functools.cache
+def _decoder(key: str) -> msgspec.json.Decoder:
+    box = ("box", tuple[float, float, float, float], msgspec.field(name=key))
+    return msgspec.json.Decoder(list[msgspec.defstruct("Item", [box, ("label", str)], forbid_unknown_fields=True, gc=False)])
+
+
+def _reading(block: str, key: str) -> Reading:
+    """The labels and the numbers of a block as written, and what was repaired."""
+    if clean := _clean(block, key):
+        return clean
+    said, repairs = _decoded(block)
+    other_keys = KEYS - {key}
+    if isinstance(said, dict):
+        said = [said]
+        repairs.add("single_object")
+    labels, values = [], []
+    for item in said:
+        if not isinstance(item, dict):
+            raise _Unreadable("bad_item")
+        if not other_keys.isdisjoint(item):
+            raise _Unreadable("other_key")
+        if key not in item:
+            raise _Unreadable("no_key")
+        box, label = item[key], item.get("label")
+        if not isinstance(label, str) or not label.strip() or SURROGATE.search(label):
+            raise _Unreadable("bad_label")
+        if not isinstance(box, list) or len(box) != 4:
+            raise _Unreadable("null_box" if box is None else "bad_box")
+        if set(map(type, box)) != {float}:
+            box = [_coordinate(value) for value in box]
+            repairs.add("decimal_strings")
+        labels.append(label)
+        values.append(tuple(box))
+    return labels, values, tuple(sorted(repairs))
+
+
+def _decoded(block: str) -> tuple[Any, set[str]]:
+    """The value of a block. One that is not JSON gets a second try with its repairs."""
+    mended: Counter[str] = Counter()
+    try:
+        with contextlib.suppress(json.JSONDecodeError):
+            return DECODER.decode(block), set()
+        said = DECODER.decode(MENDABLE.sub(lambda token: _mended(token[0], mended), block))
+    except json.JSONDecodeError:
+        raise _Unreadable("not_json") from None
+    except RecursionError:
+        raise _Unreadable("too_deep") from None
+    words = mended.pop("word", 0)
+    if mended["trailing_comma"] > 1 or (words and not mended["python_literal"]):
+        raise _Unreadable("not_json")
+    return said, set(mended)
+
+
+def _mended(token: str, mended: Counter[str]) -> str:
+    """What stands for a token in JSON. Strings are closed here: within brackets that close, none is left open."""
+    if token[0] == '"':
+        return token
+    if token[0] == "'":
+        mended["python_literal"] += 1
+        text = token[1:-1]
+        if '"' in text or "\\" in text:
+            text = ESCAPE.sub(lambda found: {"\\'": "'", '"': '\\"'}.get(found[0], found[0]), text)
+        return f'"{text}"'
+    mended["trailing_comma" if token == "," else "word"] += 1
+    return {",": "", "None": "null", "True": "true", "False": "false"}[token]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    said = dict(pairs)
+    if len(said) != len(pairs):
+        raise _Unreadable("duplicate_key")
+    return said
+
+
+def _number(text: str) -> float:
+    """Every number is a float, so that true and false are none; too many digits give infinity and no error."""
+    value = float(text)
+    if math.isinf(value):
+        raise _Unreadable("not_finite")
+    return value
+
+
+def _constant(text: str) -> NoReturn:
+    """NaN and Infinity, which Python's JSON would take."""
+    raise _Unreadable("not_finite")
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=_constant)
+
+
+def _coordinate(value: Any) -> float:
+    if isinstance(value, float):
+        return value
+    if isinstance(value, str) and DECIMAL.fullmatch(value):
+        return _number(value)
+    raise _Unreadable("boolean" if isinstance(value, bool) else "bad_box")
+
+
+def _fault(box: Box, scale: int | None) -> str:
+    """The rule that four numbers break, or nothing; the order of the axes makes no difference."""
+    a0, b0, a1, b1 = box
+    low, high = (0, scale) if scale else (-GIANT, GIANT)
+    if not any(box):
+        return "placeholder"
+    if low <= a0 <= a1 <= high and low <= b0 <= b1 <= high:
+        return ""
+    if min(box) < low or max(box) > high:
+        return "out_of_scale" if scale else "not_finite"
+    return "inverted"

@@ -1,0 +1,45 @@
+"""Fixtures: the shared folder, and small benchmarks that are written as files and come in through the door."""
+
+from pathlib import Path
+
+import helpers
+import pytest
+import small
+
+import evalkit
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder ``../shared``; the test is skipped where it is absent, and fails with EVALKIT_REQUIRE_SHARED set."""
+    return helpers.shared("")
+
+
+@pytest.fixture
+def write_benchmark(tmp_path_factory):
+    """A function that writes a benchmark of JSON lines and a class list, and returns the path of ``benchmark.yml``.
+
+    ``gold`` is ``{image_id: boxes}`` and ``predictions`` ``{model: {image_id: boxes}}``, or lists of pairs, with boxes as
+    ``small.as_row`` has them; ``classes`` is a list of names or ``{name: domain}``, by default the classes of gold.
+    """
+
+    def write(gold, predictions, *, classes=None) -> Path:
+        folder = tmp_path_factory.mktemp("benchmark")
+        if classes is None:
+            pairs = gold.items() if isinstance(gold, dict) else gold
+            classes = sorted({box[4] for _, boxes in pairs for box in boxes})
+        return small.write_yml(
+            folder,
+            name="small",
+            classes=small.write_classes(folder / "classes.csv", classes),
+            gold=small.write_lines(folder / "gold.jsonl", gold),
+            predictions={model: small.write_lines(folder / f"{model}.jsonl", said) for model, said in predictions.items()},
+        )
+
+    return write
+
+
+@pytest.fixture
+def make_benchmark(write_benchmark):
+    """As ``write_benchmark``, and reads it."""
+    return lambda *args, **options: evalkit.read_benchmark(write_benchmark(*args, **options))
