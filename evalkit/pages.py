@@ -1,15 +1,93 @@
-"""What the notebooks call to show things: tables with escaped text, folded blocks."""
+"""What the notebooks call: parameters checked, tables and figures shown, text from the data escaped."""
 
 from __future__ import annotations
 
+import base64
 import html
-from collections.abc import Sequence
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
 
+import matplotlib
 import pandas as pd
 from IPython.display import HTML
+from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
+from evalkit.tables import Benchmark, EvalkitError
+
 DASH = "–"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_threshold(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and 0 < value <= 1
+
+
+def _each(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list | tuple) and all(map(test, value))
+
+
+# Every parameter a notebook may declare: its test, and the rule in words
+PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "benchmark": (_is_text, "must be text, the path of a benchmark.yml"),
+    "models": (_each(_is_text), "must be a list of names, [] for all models"),
+    "image_ids": (_each(_is_text), "must be a list of ids, each of them text"),
+    "iou": (lambda value: bool(_each(_is_threshold)(value) and value), "must be a list of numbers above 0, up to 1"),
+    "headline_iou": (_is_threshold, "must be a number above 0, up to 1"),
+}
+
+
+def check_parameters(**parameters: Any) -> None:
+    """Check the values that a notebook runs with; its first cell after the parameters calls this.
+
+    The shell guesses types (`-p image_id 00012` arrives as the number 12, a list arrives as text), and a wrong type
+    would otherwise show as a wrong table. Raises EvalkitError with the parameter, the rule and the value.
+    """
+    for name, value in parameters.items():
+        if name not in PARAMETERS:
+            raise EvalkitError(f"parameter {name}: not known; known are: {', '.join(PARAMETERS)}")
+        test, rule = PARAMETERS[name]
+        if not test(value):
+            hint = f" (in the shell: papermill -y '{{{name}: …}}' keeps types)" if isinstance(value, str | int) else ""
+            raise EvalkitError(f"parameter {name}: {rule}, not {value!r}{hint}")
+    if {"iou", "headline_iou"} <= set(parameters) and parameters["headline_iou"] not in parameters["iou"]:
+        raise EvalkitError(
+            f"parameter headline_iou: must be one of iou {list(parameters['iou'])}, not {parameters['headline_iou']!r}"
+        )
+
+
+def note(benchmark: Benchmark) -> HTML:
+    """Show the benchmark's note as a box that stands out; nothing if it has none."""
+    if not benchmark.note:
+        return HTML("<!-- no note -->")
+    text = html.escape(benchmark.note)
+    return HTML(f'<div class="admonition note"><p class="admonition-title">About these data</p><p>{text}</p></div>')
+
+
+def banner(benchmark: Benchmark, **parameters: Any) -> HTML:
+    """Show what a page reports on: the benchmark's name and size, the parameters of the run, and the note."""
+    parts = [f"<strong>{html.escape(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
+    parts += [f"{name} <code>{html.escape(json.dumps(value, ensure_ascii=False))}</code>" for name, value in parameters.items()]
+    return HTML(f'<p class="run">{" · ".join(parts)}</p>{note(benchmark).data}')
+
+
+def picture(figure: Figure, *, alt: str) -> HTML:
+    """Show a figure as SVG with a text for those who do not see it; the same figure gives the same bytes.
+
+    Unlike a figure itself, whose SVG stays on its page, the result can be glued into other pages.
+    """
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "evalkit"}):
+        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return HTML(f'<img class="figure" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">')
 
 
 def table(frame: pd.DataFrame, *, digits: int = 3, caption: str = "") -> Styler:
@@ -28,7 +106,8 @@ def table(frame: pd.DataFrame, *, digits: int = 3, caption: str = "") -> Styler:
             styler = styler.format(f"{{:.{digits}f}}", subset=[name], na_rep=DASH)
         else:
             styler = styler.format("{:,}", subset=[name], na_rep=DASH)
-    styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
+    right = [{"selector": "th, td", "props": "text-align: right; font-variant-numeric: tabular-nums"}]
+    styler = styler.set_table_styles({name: right for name in numbers}, overwrite=False)
     return styler.set_caption(html.escape(caption)) if caption else styler
 
 

@@ -1,36 +1,29 @@
 """Notebooks → papermill → book.
 
 `build` checks what is cheap first, runs every notebook of the project on one benchmark and has jupyter-book render
-the executed copies. The functions below it are what the notebooks themselves call.
+the executed copies.
 """
 
 from __future__ import annotations
 
-import base64
-import html
-import io
 import json
-import math
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from importlib import metadata
-from numbers import Real
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalkit.tables import Benchmark, EvalkitError
+from evalkit.pages import PARAMETERS, check_parameters
+from evalkit.tables import EvalkitError
 
 if TYPE_CHECKING:
-    from IPython.display import HTML
-    from matplotlib.figure import Figure
     from nbformat import NotebookNode
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -212,82 +205,3 @@ def _render(project: Path) -> None:
     (fresh / "_build").rename(book)
     for folder in (before, fresh):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-# What the notebooks call
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_threshold(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and 0 < value <= 1
-
-
-def _each(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list | tuple) and all(map(test, value))
-
-
-# Every parameter a notebook may declare: its test, and the rule in words
-PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "benchmark": (_is_text, "must be text, the path of a benchmark.yml"),
-    "models": (_each(_is_text), "must be a list of names, [] for all models"),
-    "image_ids": (_each(_is_text), "must be a list of ids, each of them text"),
-    "iou": (lambda value: bool(_each(_is_threshold)(value) and value), "must be a list of numbers above 0, up to 1"),
-    "headline_iou": (_is_threshold, "must be a number above 0, up to 1"),
-    "require_complete": (lambda value: isinstance(value, bool), "must be true or false"),
-}
-
-
-def check_parameters(**parameters: Any) -> None:
-    """Check the values that a notebook runs with; its first cell after the parameters calls this.
-
-    The shell guesses types (`-p image_id 00012` arrives as the number 12, a list arrives as text), and a wrong type
-    would otherwise show as a wrong table. Raises EvalkitError with the parameter, the rule and the value.
-    """
-    for name, value in parameters.items():
-        if name not in PARAMETERS:
-            raise EvalkitError(f"parameter {name}: not known; known are: {', '.join(PARAMETERS)}")
-        test, rule = PARAMETERS[name]
-        if not test(value):
-            hint = f" (in the shell: papermill -y '{{{name}: …}}' keeps types)" if isinstance(value, str | int) else ""
-            raise EvalkitError(f"parameter {name}: {rule}, not {value!r}{hint}")
-    if {"iou", "headline_iou"} <= set(parameters) and parameters["headline_iou"] not in parameters["iou"]:
-        raise EvalkitError(
-            f"parameter headline_iou: must be one of iou {list(parameters['iou'])}, not {parameters['headline_iou']!r}"
-        )
-
-
-def note(benchmark: Benchmark) -> HTML:
-    """Show the benchmark's note as a box that stands out; nothing if it has none."""
-    from IPython.display import HTML
-
-    if not benchmark.note:
-        return HTML("<!-- no note -->")
-    text = html.escape(benchmark.note)
-    return HTML(f'<div class="admonition note"><p class="admonition-title">About these data</p><p>{text}</p></div>')
-
-
-def banner(benchmark: Benchmark, **parameters: Any) -> HTML:
-    """Show what a page reports on: the benchmark's name and size, the parameters of the run, and the note."""
-    from IPython.display import HTML
-
-    parts = [f"<strong>{html.escape(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
-    parts += [f"{name} <code>{html.escape(json.dumps(value, ensure_ascii=False))}</code>" for name, value in parameters.items()]
-    return HTML(f'<p class="run">{" · ".join(parts)}</p>{note(benchmark).data}')
-
-
-def picture(figure: Figure, *, alt: str) -> HTML:
-    """Show a figure as SVG with a text for those who do not see it; the same figure gives the same bytes.
-
-    Unlike a figure itself, whose SVG stays on its page, the result can be glued into other pages.
-    """
-    import matplotlib as mpl
-    from IPython.display import HTML
-
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "evalkit"}):
-        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return HTML(f'<img class="figure" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">')

@@ -135,8 +135,8 @@ def reader(text: str) -> Reader:
     for name, known in (("order", ORDERS), ("scale", SCALES)):
         if parts[name] not in known:
             raise EvalkitError(f"reader: {name} must be one of {', '.join(known)}, not {parts[name]!r}")
-    if not parts["key"] or parts["key"] == "label":
-        raise EvalkitError(f"reader: key must name the coordinates (`label` names the class), not {parts['key']!r}")
+    if not re.fullmatch(r"[\w.-]+", parts["key"]) or parts["key"] == "label":
+        raise EvalkitError(f"reader: key must be a plain name other than `label`, not {parts['key']!r}")
     return Reader(parts["key"], parts["order"], SCALES[parts["scale"]])
 
 
@@ -166,7 +166,7 @@ def read_boxes(text: str, reader: Reader, *, width: float | None = None, height:
     if any((labels, values) != other[:2] for other in others):
         return Response("invalid", "several_blocks")
     highest = [max(box) for box in values]
-    seen = len(values), sum(high <= 1 for high in highest), bool(reader.scale and max(highest, default=0) > reader.scale)
+    seen = len(values), sum(0 < high <= 1 for high in highest), bool(reader.scale and max(highest, default=0) > reader.scale)
     if fault := next(filter(None, (_fault(box, reader.scale) for box in values)), ""):
         return Response("invalid", fault, (), (), (), *seen)
     scale, width, height = (reader.scale, float(width), float(height)) if reader.scale else (1, 1, 1)
@@ -214,7 +214,8 @@ def check_run(responses: Sequence[Response], reader: Reader) -> list[str]:
 # a string may begin, so not in "driver's".
 STRING = r""""(?:[^"\\]|\\.)*+"?|(?<![^\s\[{(,:])'(?:[^'\\]|\\.)*+'?"""
 EMPTY_WORD = re.compile(r"(?P<fence>```(?:\w++\s)?\s*+)?(?:no[ _-]object|none|null)[.!]?(?(fence)\s*+```)", re.IGNORECASE)
-OPENING = re.compile(r"(?P<fence>```\w*+\s*+)?[\[{]|[\]}]")
+OPENING = re.compile(r"(?:```\w*+\s*+)?(?P<bracket>[\[{])|[\]}]|```")
+OPENS, CLOSES = frozenset("[{"), frozenset("]}")
 CLOSING_FENCE = re.compile(r"\s*+(?:```|\Z)")
 FLAT_LIST = r"\[[^\[\]{}\"']*+\]"
 FLAT_OBJECT = rf"\{{(?:[^\[\]{{}}\"']++|{STRING}|{FLAT_LIST})*+\}}"
@@ -259,23 +260,32 @@ def _blocks(text: str) -> list[str]:
 
 def _brackets(text: str) -> Iterator[tuple[int, int, bool]]:
     """Start and end of every outermost pair of brackets, and whether it stands in a fence of its own."""
-    end = 0
+    end, in_fence = 0, False
     while opening := OPENING.search(text, end):
-        if opening[0] in "]}":
-            raise _Unreadable("unbalanced")
-        start, depth = opening.end() - 1, 0
-        for token in BRACKET.finditer(text, start):
-            bracket = token[0]
-            if bracket == "[" or bracket == "{":
-                depth += 1
-            elif bracket == "]" or bracket == "}":
-                depth -= 1
-            if not depth:
-                break
-        else:
-            raise _Unreadable("truncated")
-        end = token.end()
-        yield start, end, bool(opening["fence"] and CLOSING_FENCE.match(text, end))
+        in_fence ^= opening[0][0] == "`"
+        end = opening.end()
+        if opening["bracket"] is None:
+            if opening[0] in "]}":
+                raise _Unreadable("unbalanced")
+            continue
+        start, end = end - 1, _closing(text, end - 1)
+        closing = CLOSING_FENCE.match(text, end) if in_fence and opening[0][0] == "`" else None
+        yield start, end, closing is not None
+        if closing:
+            end, in_fence = closing.end(), False
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket that opens at ``start`` has been closed."""
+    depth = 0
+    for token in BRACKET.finditer(text, start):
+        if token[0] in OPENS:
+            depth += 1
+        elif token[0] in CLOSES:
+            depth -= 1
+        if not depth:
+            return token.end()
+    raise _Unreadable("truncated")
 
 
 # -- the block --------------------------------------------------------------------------------------------------------

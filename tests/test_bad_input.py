@@ -468,7 +468,7 @@ def test_a_coco_object_that_breaks_a_rule(refuse, case):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"image_id": "a1", "category_id": 1, "bbox": [1, 2, 3, 4]}', ["m.json, line 1, column 61: this is not JSON"]),
+        ('[{"image_id": "a1", "category_id": 1, "bbox": [1, 2, 3, 4]}', ["m.json, line 1, column 62: this is not JSON"]),
         ("[]\n[]", ["m.json, line 2, column 1: this is not JSON"]),
         ("[" * 99999, ["m.json: this is not JSON"]),
         ("[" * 99999 + "]" * 99999, ["m.json: this is not JSON"]),
@@ -700,10 +700,18 @@ def test_an_output_that_cannot_be_a_path(refuse):
     assert "out" in refuse({}, out="a\0b")
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a folder that its user cannot write to")
-def test_an_output_without_permission(refuse, tmp_path):
-    (tmp_path / "locked").mkdir(mode=0o500)
-    assert refuse({}, out=tmp_path / "locked").startswith("out: cannot write to ")
+def test_an_output_without_permission(refuse, tmp_path, monkeypatch):
+    original = os.mkdir
+
+    def denied(path, *arguments, **options):
+        if str(path).startswith(str(tmp_path / "locked")):
+            raise PermissionError(13, "Permission denied", path)
+        return original(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "mkdir", denied)
+    message = refuse({}, out=tmp_path / "locked" / "results")
+    assert message == f"out: cannot write to {tmp_path / 'locked' / 'results'}: Permission denied"
+    assert not (tmp_path / "locked").exists()
 
 
 def test_an_output_where_a_folder_stands_in_the_way_of_a_file(tmp_path):

@@ -11,7 +11,7 @@ import yaml
 from helpers import PROJECT, copy_project
 from packaging.requirements import Requirement
 
-from evalkit import report, reproduction
+from evalkit import pages, report, reproduction
 from evalkit.formats import read_benchmark
 from evalkit.sample import write_sample
 from evalkit.tables import EvalkitError
@@ -182,7 +182,6 @@ def test_nbk_01_types_that_the_shell_guessed_wrong_are_refused():
             "parameter image_ids: must be a list of ids, each of them text, not 12 (in the shell: ",
         ),
         ({"models": '["a","b"]'}, "parameter models: must be a list of names"),
-        ({"require_complete": "false"}, "parameter require_complete: must be true or false, not 'false'"),
         ({"benchmark": 1.1}, "parameter benchmark: must be text"),
         ({"iou": [True]}, "parameter iou: must be a list of numbers above 0, up to 1, not [True]"),
         ({"iou": []}, "parameter iou: must be a list of numbers"),
@@ -191,8 +190,8 @@ def test_nbk_01_types_that_the_shell_guessed_wrong_are_refused():
         ({"modles": []}, "parameter modles: not known; known are: benchmark, models"),
     ]:
         with pytest.raises(EvalkitError, match=re.escape(message)):
-            report.check_parameters(**parameters)
-    report.check_parameters(image_ids=["00012"], models=[], iou=[0.3, 0.5], headline_iou=0.5, require_complete=False)
+            pages.check_parameters(**parameters)
+    pages.check_parameters(image_ids=["00012"], models=[], iou=[0.3, 0.5], headline_iou=0.5)
 
 
 def test_nbk_03_the_callers_folder_does_not_matter(project, sample, tmp_path, monkeypatch, unrendered):
@@ -247,7 +246,7 @@ def test_every_step_has_a_parameters_cell_and_checks_it():
         code = [one for one in jupytext.read(path).cells if one.cell_type == "code"]
         assert code[0].metadata.tags == ["parameters"], path.name
         assert "check_parameters(" in code[1].source, path.name
-        assert set(report._declared(jupytext.read(path))) <= set(report.PARAMETERS), path.name
+        assert set(report._declared(jupytext.read(path))) <= set(pages.PARAMETERS), path.name
 
 
 def test_contents_file_lists_every_step():
@@ -272,16 +271,16 @@ def test_bok_03_requirements_hold_the_book_below_its_second_version():
 
 
 def test_names_are_data_and_not_markup(sample):
-    assert "&lt;i&gt;" in report.banner(read_benchmark(sample), models=["<i>"]).data
+    assert "&lt;i&gt;" in pages.banner(read_benchmark(sample), models=["<i>"]).data
 
 
 def test_the_note_is_shown_if_there_is_one(sample):
     from dataclasses import replace
 
     benchmark = replace(read_benchmark(sample), note="one < two")
-    assert "one &lt; two" in report.note(benchmark).data
-    assert "admonition" in report.banner(benchmark).data
-    assert "admonition" not in report.banner(replace(benchmark, note="")).data
+    assert "one &lt; two" in pages.note(benchmark).data
+    assert "admonition" in pages.banner(benchmark).data
+    assert "admonition" not in pages.banner(replace(benchmark, note="")).data
 
 
 def test_a_picture_is_the_same_bytes_each_time():
@@ -290,7 +289,7 @@ def test_a_picture_is_the_same_bytes_each_time():
     def drawn() -> str:
         figure = Figure(figsize=(2, 1))
         figure.subplots().plot([1, 2], label="<x>")
-        return report.picture(figure, alt='bars "of" F2').data
+        return pages.picture(figure, alt='bars "of" F2').data
 
     assert drawn() == drawn()
     assert 'alt="bars &quot;of&quot; F2"' in drawn()

@@ -227,9 +227,7 @@ def test_loose_alone_names_things_outside_the_class_list(toytown):
 def test_eager_sees_things_on_negatives_more_often_than_cautious(toytown):
     negative = {row["image_id"] for row in lines(toytown, "gold.jsonl") if not row["boxes"]}
     false = {
-        name: sum(
-            bool(row["boxes"]) for row in lines(toytown, f"predictions/{name}.jsonl") if row["image_id"] in negative
-        )
+        name: sum(bool(row["boxes"]) for row in lines(toytown, f"predictions/{name}.jsonl") if row["image_id"] in negative)
         for name in ("eager", "cautious")
     }
     assert false["eager"] > 0.25 * len(negative)
