@@ -1,6 +1,7 @@
 """Large cases, each run in a process of its own: ``python scale_cases.py NAME FOLDER`` prints counts, time and memory as JSON.
 
-The answers are known by construction. Files are written first, by another process, so that only the scoring is measured.
+With ``--pairs`` the table of matched pairs is made as well, as `evalkit score` does. The answers are known by construction.
+Files are written first, by another process, so that only the scoring is measured.
 """
 
 import json
@@ -69,7 +70,7 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9  # Linux counts in KiB
 
 
-def main(name: str, folder: Path, *, write_only: bool) -> dict:
+def main(name: str, folder: Path, *, write_only: bool, pairs: bool) -> dict:
     if write_only:
         expected = CASES[name](folder)
         write_yml(folder, classes="classes.csv", gold="gold.jsonl", predictions={"model": "model.jsonl"})
@@ -79,9 +80,12 @@ def main(name: str, folder: Path, *, write_only: bool) -> dict:
     expected = json.loads(subprocess.run(again, check=True, capture_output=True, text=True).stdout)
     start = time.perf_counter()
     benchmark = evalkit.read_benchmark(folder / "benchmark.yml")
-    row = headline(evalkit.scores(benchmark, evalkit.count(benchmark)))
+    found = evalkit.overlaps(benchmark)
+    row = headline(evalkit.scores(benchmark, evalkit.count(benchmark, pairs=found)))
+    matches = evalkit.match(benchmark, iou=[0.5], pairs=found) if pairs else None
     return {
         "counts": {one: int(row[one]) for one in ("tp", "fp", "fn")},
+        "pairs": matches["outcome"].value_counts().to_dict() if pairs else None,
         "expected": expected,
         "seconds": round(time.perf_counter() - start, 2),
         "baseline_gb": round(baseline, 3),
@@ -90,4 +94,4 @@ def main(name: str, folder: Path, *, write_only: bool) -> dict:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1], Path(sys.argv[2]), write_only="--write-only" in sys.argv)))
+    print(json.dumps(main(sys.argv[1], Path(sys.argv[2]), write_only="--write-only" in sys.argv, pairs="--pairs" in sys.argv)))

@@ -1,8 +1,11 @@
 """Whole books, opened in a browser."""
 
+import json
+import re
+
 import book_checks
 import pytest
-from helpers import copy_project
+from helpers import copy_project, shared
 
 from evalkit import report
 from evalkit.sample import write_sample
@@ -20,6 +23,37 @@ def book(tmp_path_factory):
 
 def test_the_sample_book_is_sound_in_the_browser(book):
     assert book_checks.check(book) == []
+
+
+def test_a_book_of_real_data_is_sound_and_shows_its_numbers(tmp_path):
+    """A benchmark.yml for the VOC sample of Padilla et al.: COCO gold, one detector in two forms, no pictures, no domains."""
+    data = shared("real/voc-review-odm/data/database")
+    said = {
+        "name": "VOC sample <i>&</i> its detector",
+        "gold": str(data / "gts/coco_format_v1/instances_default.json"),
+        "predictions": {
+            "coco form": {"path": str(data / "dets/coco_format/coco_dets.json"), "absent": "empty"},
+            "text form": {
+                "path": str(data / "dets/abs_xywh"),
+                "names": str(data / "voc.names"),
+                "columns": ["class", "score", "x_min", "y_min", "w", "h"],
+                "units": "pixels",
+            },
+        },
+    }
+    benchmark = tmp_path / "voc" / "benchmark.yml"
+    benchmark.parent.mkdir()
+    benchmark.write_text(json.dumps(said), encoding="utf-8")  # JSON is YAML
+    project = copy_project(tmp_path / "project")
+    front = report.build(benchmark, project=project, progress=False)
+    assert book_checks.check(front.parent) == []
+    page = (front.parent / "book/executed/20_scores.html").read_text("utf-8")
+    text = re.sub(r"<[^>]*>", " ", page)
+    # absent: empty for the one, missing for the other; the published counts at IoU 0.50 with their F2
+    for tp, fp, fn in [(226, 226, 47), (226, 226, 45)]:
+        ratios = [tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn), 5 * tp / (5 * tp + fp + 4 * fn)]
+        row = " ".join([str(tp), str(fp), str(fn), *(f"{ratio:.3f}" for ratio in ratios)])
+        assert row in " ".join(text.split()), row
 
 
 def test_the_checks_find_what_they_look_for(book, tmp_path):
