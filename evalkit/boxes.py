@@ -79,7 +79,7 @@ def candidate_pairs(
         cuts = np.array([0, len(size)])
     else:
         cuts = np.unique(np.r_[np.searchsorted(end, np.arange(0, total, chunk)), len(size)])
-    parts = []
+    parts: tuple[list, list, list] = ([], [], [])
     for low, high in itertools.pairwise(cuts):
         count = size[low:high]
         predicted_row = np.repeat(predicted_order[low:high], count)
@@ -87,9 +87,13 @@ def candidate_pairs(
         gold_row = gold_order[np.arange(len(offset)) + offset]
         overlap = iou(gold_boxes[gold_row], predicted_boxes[predicted_row])
         keep = reaches(overlap, minimum_iou)
-        parts.append((gold_row[keep].astype(np.int32), predicted_row[keep].astype(np.int32), overlap[keep]))
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)
-    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+        for part, column in zip(parts, (gold_row.astype(np.int32), predicted_row.astype(np.int32), overlap), strict=True):
+            part.append(column[keep])
+    return tuple(map(joined, parts))
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """The parts in one array; the list is emptied, so that a large result is not held twice."""
+    joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    parts.clear()
+    return joined

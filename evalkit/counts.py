@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from evalkit.boxes import candidate_pairs, reaches
+from evalkit.boxes import candidate_pairs, joined, reaches
 from evalkit.matching import best_matching, maximum_matching
 from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, categorical
 
@@ -45,17 +45,25 @@ def overlaps(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS) -> 
     ``benchmark.predictions``.
     """
     gold_key, gold_boxes = _key(benchmark.gold), benchmark.gold[BOX_COLUMNS].to_numpy()
-    parts = []
+    parts: tuple[list, ...] = ([np.empty(0, np.int16)], [np.empty(0, np.int32)], [np.empty(0, np.int32)], [np.empty(0)])
     for code, rows in _models(benchmark):
         one = benchmark.predictions.iloc[rows]
         gold_row, predicted_row, overlap = candidate_pairs(
             gold_key, gold_boxes, _key(one), one[BOX_COLUMNS].to_numpy(), minimum_iou=min(iou)
         )
-        parts.append((np.full(len(overlap), code, np.int16), gold_row, predicted_row + rows.start, overlap))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [[], [], [], []]
-    table = pd.DataFrame(dict(zip(("model", "gold_row", "predicted_row", "overlap"), columns, strict=True)))
-    table["model"] = pd.Categorical.from_codes(table["model"].astype(int), categories=benchmark.models)
-    return table
+        predicted_row += rows.start
+        for part, column in zip(parts, (np.full(len(overlap), code, np.int16), gold_row, predicted_row, overlap), strict=True):
+            part.append(column)
+    model, gold_row, predicted_row, overlap = (joined(part) for part in parts)
+    return pd.DataFrame(
+        {
+            "model": categorical(model, benchmark.models),
+            "gold_row": gold_row,
+            "predicted_row": predicted_row,
+            "overlap": overlap,
+        },
+        copy=False,
+    )
 
 
 def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -82,9 +90,7 @@ def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     parts: list[tuple] = []
     for code, rows in _models(benchmark):
         low, high = np.searchsorted(model_of_pair, [code, code + 1])
-        gold_row, predicted_row, overlap = (
-            pairs[name].to_numpy()[low:high] for name in ("gold_row", "predicted_row", "overlap")
-        )
+        gold_row, predicted_row, overlap = _columns(pairs, low, high)
         predicted_key = _key(benchmark.predictions.iloc[rows])
         keys, cell = np.unique(np.concatenate([gold_key, predicted_key]), return_inverse=True)
         n_gold = np.bincount(cell[: len(gold_key)], minlength=len(keys))
@@ -121,26 +127,30 @@ def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     tables = []
     for code, rows in _models(benchmark):
         low, high = np.searchsorted(model_of_pair, [code, code + 1])
-        one = pairs.iloc[low:high]
+        gold_row, predicted_row, overlap = _columns(pairs, low, high)
         scored = np.flatnonzero(valid[code][gold_image])
         for level in levels:
-            near = one[reaches(one["overlap"].to_numpy(), level)]
-            gold_row, predicted_row = near["gold_row"].to_numpy(), near["predicted_row"].to_numpy() - rows.start
-            overlap = near["overlap"].to_numpy()
-            found = best_matching(gold_row, predicted_row, overlap, gold_rank, predicted_rank[rows])
-            matched = found[gold_row] == predicted_row
+            near = reaches(overlap, level)
+            edges = gold_row[near], predicted_row[near] - rows.start, overlap[near]
+            found = best_matching(*edges, gold_rank, predicted_rank[rows])
+            matched = found[edges[0]] == edges[1]
+            gold_matched, predicted_matched, shared = (column[matched] for column in edges)
             missed = scored[found[scored] < 0]
-            false = np.setdiff1d(np.arange(rows.stop - rows.start), predicted_row[matched])
+            false = np.setdiff1d(np.arange(rows.stop - rows.start), predicted_matched)
             none = np.full(len(missed) + len(false), -1)
-            gold_side = np.r_[gold_row[matched], none[: len(false)], missed]
-            predicted_side = np.r_[predicted_row[matched] + rows.start, false + rows.start, none[: len(missed)]]
-            outcome = np.repeat([0, 1, 2], [matched.sum(), len(false), len(missed)])
-            overlap = np.r_[overlap[matched], np.full(len(none), np.nan)]
-            tables.append(_match_table(benchmark, code, level, gold_side, predicted_side, outcome, overlap))
+            gold_side = np.r_[gold_matched, none[: len(false)], missed]
+            predicted_side = np.r_[predicted_matched + rows.start, false + rows.start, none[: len(missed)]]
+            outcome = np.repeat([0, 1, 2], [len(gold_matched), len(false), len(missed)])
+            shared = np.r_[shared, np.full(len(none), np.nan)]
+            tables.append(_match_table(benchmark, code, level, gold_side, predicted_side, outcome, shared))
     if not tables:
         empty = np.empty(0, int)
         return _match_table(benchmark, 0, np.nan, empty, empty, empty, empty.astype(float)).iloc[:0]
     return pd.concat(tables, ignore_index=True)
+
+
+def _columns(pairs: pd.DataFrame, low: int, high: int) -> list[np.ndarray]:
+    return [pairs[name].to_numpy()[low:high] for name in ("gold_row", "predicted_row", "overlap")]
 
 
 def _key(boxes: pd.DataFrame) -> np.ndarray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 TIE = 1e-9  # weight sums closer than this are a tie, which the order of the rows then decides
@@ -39,10 +39,9 @@ def maximum_matching(left: np.ndarray, right: np.ndarray, n_left: int, n_right: 
     match = np.full(n_left, -1)
     alone = _alone(left, right, n_left, n_right)
     match[left[alone]] = right[alone]
-    left, right = left[~alone], right[~alone]
-    if len(left):
-        rows, row = np.unique(left, return_inverse=True)
-        columns, column = np.unique(right, return_inverse=True)
+    if not alone.all():
+        rows, row = _compressed(left[~alone], n_left)
+        columns, column = _compressed(right[~alone], n_right)
         graph = csr_matrix((np.ones(len(row), bool), (row, column)), shape=(len(rows), len(columns)))
         found = maximum_bipartite_matching(graph, perm_type="column")
         match[rows[found >= 0]] = columns[found[found >= 0]]
@@ -74,22 +73,44 @@ def best_matching(
     match = np.full(n_left, -1)
     alone = _alone(left, right, n_left, n_right)
     match[left[alone]] = right[alone]
-    left, right, weight = left[~alone], right[~alone], weight[~alone]
-    if not len(left):
+    if alone.all():
         return match
-    graph = csr_array((np.ones(len(left), bool), (left, right + n_left)), shape=(n_left + n_right,) * 2)
-    component = connected_components(graph, directed=False)[1][left]
-    order = np.argsort(component, kind="stable")
-    edges = np.split(order, np.flatnonzero(np.diff(component[order])) + 1)
-    size = maximum_matching(left, right, n_left, n_right)
-    for edge in edges:
-        rows = _ranked(left[edge], left_rank)
-        columns = _ranked(right[edge], right_rank)
-        pairs = int((size[rows] >= 0).sum())
-        row_of, column_of = _positions(rows, left[edge]), _positions(columns, right[edge])
-        chosen_row, chosen_column = _assignment(row_of, column_of, weight[edge], len(rows), len(columns), pairs)
+    if alone.any():
+        left, right, weight = left[~alone], right[~alone], weight[~alone]
+    graph = csr_matrix((np.ones(len(left), bool), (left, right + n_left)), shape=(n_left + n_right,) * 2)
+    component = connected_components(graph, directed=False)[1]
+    del graph
+    size = _pairs_by_component(left, right, component, n_left, n_right)
+    for edge in _split(component[left]):
+        rows, row = _ranked(left[edge], left_rank)
+        columns, column = _ranked(right[edge], right_rank)
+        pairs = size[component[rows[0]]]
+        chosen_row, chosen_column = _assignment(row, column, weight[edge], len(rows), len(columns), pairs)
         match[rows[chosen_row]] = columns[chosen_column]
     return match
+
+
+def _pairs_by_component(left: np.ndarray, right: np.ndarray, component: np.ndarray, n_left: int, n_right: int) -> np.ndarray:
+    """The size of a maximum matching of each component; where every row reaches every other it is the smaller side."""
+    n = component.max() + 1
+    rows, columns = (
+        np.bincount(component[offset + np.unique(side)], minlength=n) for side, offset in ((left, 0), (right, n_left))
+    )
+    size = np.minimum(rows, columns)
+    partial = (np.bincount(component[left], minlength=n) < rows * columns)[component[left]]
+    if partial.any():
+        match = maximum_matching(left[partial], right[partial], n_left, n_right)
+        matched = np.bincount(component[:n_left][match >= 0], minlength=n)
+        size = np.where(np.bincount(component[left[partial]], minlength=n) > 0, matched, size)
+    return size
+
+
+def _split(component: np.ndarray) -> list[np.ndarray | slice]:
+    """The edges of each component."""
+    if (component == component[0]).all():
+        return [slice(None)]
+    order = np.argsort(component, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1)
 
 
 def _alone(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> np.ndarray:
@@ -97,15 +118,19 @@ def _alone(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> np
     return (np.bincount(left, minlength=n_left)[left] == 1) & (np.bincount(right, minlength=n_right)[right] == 1)
 
 
-def _ranked(rows: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """The different rows, in the order of their ranks."""
-    rows = np.unique(rows)
-    return rows[np.argsort(rank[rows], kind="stable")]
+def _compressed(rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows, ascending, and the position of each row among them."""
+    used = np.bincount(rows, minlength=n) > 0
+    return np.flatnonzero(used), (np.cumsum(used, dtype=np.int32) - 1)[rows]
 
 
-def _positions(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    order = np.argsort(rows)
-    return order[np.searchsorted(rows, wanted, sorter=order)]
+def _ranked(rows: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows in the order of their ranks, and the position of each row among them."""
+    different, inverse = np.unique(rows, return_inverse=True)
+    order = np.argsort(rank[different], kind="stable")
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order))
+    return different[order], position[inverse]
 
 
 def _assignment(
@@ -120,8 +145,15 @@ def _assignment(
         return chosen_row, chosen_column
     cost = np.full((n_rows, n_columns + n_rows - pairs), np.inf)
     cost[:, n_columns:] = 0.0
-    place = (row / n_rows + column / n_columns) / 2 + abs(row / n_rows - column / n_columns) / (8 * n_columns)
-    cost[row, column] = TIE / (2 * n_rows) * place - weight
+    cost[row, column] = -weight
+    high, across = np.arange(n_rows) / n_rows, np.arange(n_columns) / n_columns
+    aslant = np.subtract.outer(high, across)
+    np.abs(aslant, out=aslant)
+    aslant /= 4 * n_columns  # less than a step of either side: it decides who is whose once it is clear who is matched
+    aslant += high[:, None]
+    aslant += across
+    aslant *= TIE / (4 * n_rows)  # all of an assignment's steps together stay below the tie
+    cost[:, :n_columns] += aslant
     chosen_row, chosen_column = linear_sum_assignment(cost)
     real = chosen_column < n_columns
     return chosen_row[real], chosen_column[real]

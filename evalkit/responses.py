@@ -211,17 +211,22 @@ def check_run(responses: Sequence[Response], reader: Reader) -> list[str]:
 # -- the text ---------------------------------------------------------------------------------------------------------
 
 # A string that is not closed runs to the end, so that no character is tried twice. A single quote opens a string only where
-# a string may begin, so not in "driver's".
-STRING = r""""(?:[^"\\]|\\.)*+"?|(?<![^\s\[{(,:])'(?:[^'\\]|\\.)*+'?"""
+# a string may begin, so not in "driver's". Every alternative begins with a plain character, for which the search can skip.
+DOUBLE = r'"(?:[^"\\]++|\\.)*+"?'
+SINGLE = r"'(?<![^\s\[{(,:]')(?:[^'\\]++|\\.)*+'?"
 EMPTY_WORD = re.compile(r"(?P<fence>```(?:\w++\s)?\s*+)?(?:no[ _-]object|none|null)[.!]?(?(fence)\s*+```)", re.IGNORECASE)
 OPENING = re.compile(r"(?:```\w*+\s*+)?(?P<bracket>[\[{])|[\]}]|```")
 OPENS, CLOSES = frozenset("[{"), frozenset("]}")
 CLOSING_FENCE = re.compile(r"\s*+(?:```|\Z)")
 FLAT_LIST = r"\[[^\[\]{}\"']*+\]"
-FLAT_OBJECT = rf"\{{(?:[^\[\]{{}}\"']++|{STRING}|{FLAT_LIST})*+\}}"
-BRACKET = re.compile(rf"{FLAT_OBJECT}|{FLAT_LIST}|[\[\]{{}}]|{STRING}", re.DOTALL)
+FLAT_OBJECT = rf"\{{(?:[^\[\]{{}}\"']++|{DOUBLE}|{SINGLE}|{FLAT_LIST})*+\}}"
+BRACKET = re.compile(rf"{FLAT_OBJECT}|{FLAT_LIST}|\[|\]|\{{|\}}|{DOUBLE}|{SINGLE}", re.DOTALL)
 NEXT_OBJECT = re.compile(r"\s*+,")
-MENDABLE = re.compile(rf"{STRING}|(?<=[\w\]}}\"']),(?=\s*+[\]}}])|\b(?:None|True|False)\b", re.DOTALL)
+MENDABLE = re.compile(
+    rf"{DOUBLE}(?:[^\"',NTF]++|{DOUBLE}|,(?!\s*+[\]}}]))*+"  # as much as can stay in one piece
+    rf"|{SINGLE}|,(?<=[\w\]}}\"'],)(?=\s*+[\]}}])|None|True|False",
+    re.DOTALL,
+)
 ESCAPE = re.compile(r"\\.|\"", re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
 DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
@@ -362,14 +367,14 @@ def _mended(token: str, mended: Counter[str]) -> str:
     """What stands for a token in JSON. Strings are closed here: within brackets that close, none is left open."""
     if token[0] == '"':
         return token
-    if token[0] == "'":
-        mended["python_literal"] += 1
-        text = token[1:-1]
-        if '"' in text or "\\" in text:
-            text = ESCAPE.sub(lambda found: {"\\'": "'", '"': '\\"'}.get(found[0], found[0]), text)
-        return f'"{text}"'
-    mended["trailing_comma" if token == "," else "word"] += 1
-    return {",": "", "None": "null", "True": "true", "False": "false"}[token]
+    if token[0] != "'":
+        mended["trailing_comma" if token == "," else "word"] += 1
+        return {",": "", "None": "null", "True": "true", "False": "false"}[token]
+    mended["python_literal"] += 1
+    text = token[1:-1]
+    if '"' in text or "\\" in text:
+        text = ESCAPE.sub(lambda found: {"\\'": "'", '"': '\\"'}.get(found[0], found[0]), text)
+    return f'"{text}"'
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -379,27 +384,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return said
 
 
-def _number(text: str) -> float:
-    """Every number is a float, so that true and false are none; too many digits give infinity and no error."""
-    value = float(text)
-    if math.isinf(value):
-        raise _Unreadable("not_finite")
-    return value
-
-
 def _constant(text: str) -> NoReturn:
     """NaN and Infinity, which Python's JSON would take."""
     raise _Unreadable("not_finite")
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_number, parse_float=_number, parse_constant=_constant)
+# Every number is a float, so that true and false are none; too many digits give infinity and no error.
+DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=float, parse_float=float, parse_constant=_constant)
 
 
 def _coordinate(value: Any) -> float:
     if isinstance(value, float):
         return value
     if isinstance(value, str) and DECIMAL.fullmatch(value):
-        return _number(value)
+        return float(value)
     raise _Unreadable("boolean" if isinstance(value, bool) else "bad_box")
 
 
@@ -412,5 +410,5 @@ def _fault(box: Box, scale: int | None) -> str:
     if low <= a0 <= a1 <= high and low <= b0 <= b1 <= high:
         return ""
     if min(box) < low or max(box) > high:
-        return "out_of_scale" if scale else "not_finite"
+        return "out_of_scale" if scale and all(map(math.isfinite, box)) else "not_finite"
     return "inverted"

@@ -24,6 +24,9 @@ STATES = ["valid", "invalid", "missing"]
 OUTSIDE_TOLERANCE = 0.5  # pixels that a gold box may reach out of its image (rounding of other tools)
 
 
+Note = tuple[str, int, str]  # code, count, examples: what a reader noticed and accepted
+
+
 class EvalkitError(Exception):
     """Bad input or usage: one clear message. The command line prints it and exits with status 2."""
 
@@ -89,7 +92,7 @@ class Annotations:
     several_rows: bool = False  # a long table may speak of an image in several rows
     join_on_file_name: bool = False
     absent: str = "missing"
-    notes: list[tuple[str, int]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Benchmark:
     predictions : DataFrame ``model, image_id, class, x_min, y_min, x_max, y_max, score``
         The boxes of valid responses. ``score`` is carried and never used.
     image_folder : Path or None
-    notes : tuple of (file, code, count)
+    notes : tuple of (file, code, count, examples)
         What readers left out or passed over because the files or their options say so (crowd boxes, for one).
     """
 
@@ -122,7 +125,7 @@ class Benchmark:
     responses: pd.DataFrame
     predictions: pd.DataFrame
     image_folder: Path | None = None
-    notes: tuple[tuple[str, str, int], ...] = ()
+    notes: tuple[tuple[str, str, int, str], ...] = ()
 
     @property
     def models(self) -> list[str]:
@@ -414,12 +417,13 @@ def _box_faults(boxes: np.ndarray, width: np.ndarray, height: np.ndarray) -> lis
     inverted = finite & ((x_max < x_min) | (y_max < y_min))
     zero = finite & ~inverted & ((x_max == x_min) | (y_max == y_min))
     upright = finite & ~inverted
-    reach = np.fmax.reduce([-x_min, -y_min, x_max - width, y_max - height])  # NaN sizes are ignored
+    beyond = [np.maximum(-x_min, x_max - width), np.maximum(-y_min, y_max - height)]  # NaN where the size is unknown
+    outside = upright & ((beyond[0] > OUTSIDE_TOLERANCE) | (beyond[1] > OUTSIDE_TOLERANCE))
     return [
         ("box.not_finite", ~finite, "a box is four finite numbers"),
         ("box.inverted", inverted, "x_max must not be left of x_min, nor y_max above y_min"),
         ("box.zero_area", zero, "the box has no area"),
-        ("box.outside", upright & (reach > OUTSIDE_TOLERANCE), "the box is more than 0.5 pixels outside its image"),
+        ("box.outside", outside, "the box is more than 0.5 pixels outside its image"),
     ]
 
 
@@ -429,7 +433,7 @@ def data_notes(benchmark: Benchmark) -> pd.DataFrame:
     Nothing in it is an error and nothing of it changes a score; a source is a model or a file.
     """
     size = benchmark.images[["width", "height"]].to_numpy()
-    rows: list[tuple[str, str, int, str]] = [(file, code, count, "") for file, code, count in benchmark.notes]
+    rows: list[tuple[str, str, int, str]] = list(benchmark.notes)
     for model in benchmark.models:
         boxes = benchmark.predictions[benchmark.predictions["model"] == model]
         width, height = size[boxes["image_id"].cat.codes].T

@@ -15,7 +15,7 @@ from PIL import Image
 
 import evalkit
 from evalkit.formats import READERS, options_from, read_benchmark
-from evalkit.formats.folders import picture_size
+from evalkit.formats.sizes import picture_size
 
 CLASSES = "class_id,class_name,domain\n0,litter,street\n1,broken kerb,road\n"
 NAMES = ["litter", "broken kerb"]

@@ -146,7 +146,7 @@ def test_every_metric_has_a_value_that_is_not_trivial(tmp_path_factory, metric):
 
 
 @given(benchmarks())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_scores_are_those_of_the_reference(tmp_path_factory, plain):
     scores = score_rows(read(plain, tmp_path_factory))
     expected = plain_scores(plain)
@@ -164,7 +164,7 @@ def test_scores_are_those_of_the_reference(tmp_path_factory, plain):
 
 
 @given(benchmarks())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_coverage_is_that_of_the_reference(tmp_path_factory, plain):
     coverage = coverage_rows(read(plain, tmp_path_factory))
     expected = plain_coverage(plain)
@@ -175,7 +175,7 @@ def test_coverage_is_that_of_the_reference(tmp_path_factory, plain):
 
 
 @given(benchmarks())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_counts_are_those_of_the_reference_for_every_image_and_class(tmp_path_factory, plain):
     table = evalkit.count(read(plain, tmp_path_factory))
     assert set(table["relation"]) == {"exact"}
@@ -199,7 +199,7 @@ def test_counts_are_those_of_the_reference_for_every_image_and_class(tmp_path_fa
 
 
 @given(benchmarks())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_tp_and_fn_are_the_gold_boxes_and_tp_and_fp_the_predicted_ones(tmp_path_factory, plain):
     benchmark = read(plain, tmp_path_factory)
     counts = evalkit.count(benchmark)
@@ -220,7 +220,7 @@ def test_tp_and_fn_are_the_gold_boxes_and_tp_and_fp_the_predicted_ones(tmp_path_
 
 
 @given(benchmarks())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_parts_add_up_to_overall(tmp_path_factory, plain):
     """Domains, classes without one, and outside; or classes and outside: both are all there is."""
     scores = score_rows(read(plain, tmp_path_factory))
@@ -237,7 +237,7 @@ def test_parts_add_up_to_overall(tmp_path_factory, plain):
 
 
 @given(benchmarks())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_more_is_demanded_at_a_higher_threshold(tmp_path_factory, plain):
     scores = score_rows(read(plain, tmp_path_factory))
     compared = 0
@@ -282,7 +282,7 @@ def test_the_order_of_rows_changes_no_metric(tmp_path_factory, group, plain, cha
 
 
 @given(plain=benchmarks(), factor=st.sampled_from([0.001, 0.1, 1 / 3, 0.7, 3.7, 100, 1e6]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_scaling_all_coordinates_changes_no_metric(tmp_path_factory, plain, factor):
     scaled = with_boxes(plain, lambda label, one: (label, [value * factor for value in one]))
     first, second = both(plain, tmp_path_factory), both(scaled, tmp_path_factory)
@@ -291,7 +291,7 @@ def test_scaling_all_coordinates_changes_no_metric(tmp_path_factory, plain, fact
 
 
 @given(plain=benchmarks(), order=st.permutations(list(CLASSES)))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_new_names_for_the_classes_change_no_metric(tmp_path_factory, plain, order):
     """Each class is given another one's name; the domains move with the classes."""
     new = dict(zip(CLASSES, order, strict=True))
@@ -307,7 +307,7 @@ def test_new_names_for_the_classes_change_no_metric(tmp_path_factory, plain, ord
 
 
 @given(plain=benchmarks())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_every_image_twice_doubles_the_counts_and_leaves_every_metric(tmp_path_factory, plain):
     def doubled(rows):
         return {**rows, **{image + "-again": boxes for image, boxes in rows.items()}}
@@ -326,7 +326,7 @@ def test_every_image_twice_doubles_the_counts_and_leaves_every_metric(tmp_path_f
 
 
 @given(plain=benchmarks())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_a_correct_negative_changes_only_the_numbers_of_images(tmp_path_factory, plain):
     """An image without gold for which every model says so: no score moves, the negative-image rate has one more below."""
     gold = {**plain.gold, "clean": []}
@@ -377,6 +377,7 @@ def test_values_worked_out_by_hand():
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from([0.25, 0.5, 1, 2, 3]))
+@settings(deadline=None)
 def test_fbeta_is_the_weighted_harmonic_mean(tp, fp, fn, beta):
     value = float(fbeta(tp, fp, fn, beta=beta))
     assert 0 <= value <= 1

@@ -12,7 +12,7 @@ import pandas as pd
 
 from evalkit.formats.decoding import box_array, decode_document, factorise, one_finding, positions, read_bytes
 from evalkit.formats.options import Context, FileOptions
-from evalkit.tables import Annotations, DataError, Finding, image_ids
+from evalkit.tables import Annotations, DataError, Finding, Note, image_ids
 
 Box = tuple[float, float, float, float]
 
@@ -64,7 +64,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         annotations = document.annotations
     entry = "annotations[{}]" if document else "entry [{}]"
     position = range(len(annotations))
-    notes: list[tuple[str, int]] = []
+    notes: list[Note] = []
     if b'"iscrowd"' in data and any(map(attrgetter("iscrowd"), annotations)):
         crowd = [row for row in position if annotations[row].iscrowd]
         if options.crowd != "drop":
@@ -72,11 +72,11 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
             raise DataError(
                 Finding(path.name, entry.format(row), str(annotations[row].image_id), "box.crowd", text) for row in crowd
             )
+        notes.append(("crowd_dropped", len(crowd), _images_of(annotations, crowd)))
         position = [row for row in position if not annotations[row].iscrowd]
         annotations = [annotations[row] for row in position]
-        notes.append(("crowd_dropped", len(crowd)))
-    if b'"ignore"' in data and (ignored := sum(map(bool, map(attrgetter("ignore"), annotations)))):
-        notes.append(("ignore_flag_not_used", ignored))
+    if b'"ignore"' in data and (ignored := [row for row, one in enumerate(annotations) if one.ignore]):
+        notes.append(("ignore_flag_not_used", len(ignored), _images_of(annotations, ignored)))
 
     image_code, said_ids = factorise([one.image_id for one in annotations])
     names = dict(context.names)
@@ -131,6 +131,10 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         absent="missing" if document else "empty",
         notes=notes,
     )
+
+
+def _images_of(annotations: list[Annotation], rows: list[int]) -> str:
+    return ", ".join(dict.fromkeys(str(annotations[row].image_id) for row in rows[:3]))
 
 
 def _categories(categories: list[Category]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""YOLO-like folders: one text file an image, one box a line, and the sizes of pictures."""
+"""YOLO-like folders: one text file an image, one box a line."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from PIL import Image, UnidentifiedImageError
 
-from evalkit.formats.decoding import factorise, one_finding, read_bytes
+from evalkit.formats.decoding import factorise, one_finding
 from evalkit.formats.options import Context, FileOptions
-from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, image_ids, nfc
+from evalkit.formats.sizes import read_sizes, rows_of_images
+from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, Note, nfc
 
-PICTURES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
 CENTRE_SIZE, CORNER_SIZE = ["cx", "cy", "w", "h"], ["x_min", "y_min", "w", "h"]
-ORIENTATION, TURNED = 0x0112, {5, 6, 7, 8}  # EXIF orientations that swap width and height when shown
 
 
 def read(path: Path, options: FileOptions, context: Context) -> Annotations:
@@ -35,12 +33,12 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     if not files:
         raise one_finding(path.name, "file.empty", "the folder holds no .txt file")
     stems = [nfc(file.relative_to(path).with_suffix("").as_posix()) for file in files]
-    images = _images(path, options, context)
-    rows, findings = _rows_of(path, files, stems, images)
+    images, notes = _images(path, options, context, stems)
+    rows, findings = rows_of_images(path.name, stems, images)
     if context.is_gold and options.absent != "empty":
-        for stem in sorted(set(images["image_id"]) - set(stems)):
+        for row in sorted(set(range(len(images))) - set(rows.tolist())):
             text = "this image has no file of boxes; set `absent: empty` if that says that there is nothing on it"
-            findings.append(Finding(path.name, "", stem, "gold.absent", text))
+            findings.append(Finding(path.name, "", images["image_id"].iloc[row], "gold.absent", text))
 
     values, labels, box_row, places = [], [], [], []
     for file, stem, row in zip(files, stems, rows, strict=True):
@@ -61,11 +59,11 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     if findings:
         raise DataError(findings)
     box_row = np.array(box_row, np.int64)
-    numbers = pd.DataFrame(values, columns=[name for name in columns if name != "class"], dtype=float)
+    numbers = pd.DataFrame(values, columns=[name for name in columns if name not in ("class", "-")], dtype=float)
     size = images[["width", "height"]].to_numpy(float)
     codes, names = factorise(labels)
     said_rows = np.arange(len(images)) if context.is_gold else rows
-    position = {row: at for at, row in enumerate(said_rows)}
+    position = {row: at for at, row in enumerate(said_rows.tolist())}
     return Annotations(
         file=path.name,
         image_id=[images["image_id"].iloc[row] for row in said_rows],
@@ -74,25 +72,13 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         class_names=_class_names(names, options, context, path),
         boxes=_corners(numbers, size[box_row], relative=_relative(options)),
         score=numbers["score"].to_numpy() if "score" in numbers else None,
-        place=lambda row: stems[row] + ".txt",
+        place=lambda row: f"image {images['image_id'].iloc[said_rows[row]]}",
         box_place=lambda box: places[box],
         width=size[:, 0] if context.is_gold else None,
         height=size[:, 1] if context.is_gold else None,
         file_name=list(images["file_name"]) if context.is_gold else None,
+        notes=notes,
     )
-
-
-def picture_size(path: Path) -> tuple[int, int]:
-    """Width and height of a picture as it is shown: an EXIF orientation that turns it swaps the stored ones.
-
-    Raises DataError for a file that is no picture.
-    """
-    try:
-        with Image.open(path) as picture:
-            turned = picture.getexif().get(ORIENTATION) in TURNED
-            return picture.size[::-1] if turned else picture.size
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise one_finding(path.name, "picture", f"cannot read its size: {error}") from None
 
 
 def _columns(options: FileOptions) -> tuple[list[str], set[str]]:
@@ -154,77 +140,37 @@ def _corners(numbers: pd.DataFrame, size: np.ndarray, *, relative: bool) -> np.n
 def _class_names(labels: list[str], options: FileOptions, context: Context, path: Path) -> list[str]:
     if options.names is None:
         return labels
-    listed = read_bytes(context.path(options.names)).decode("utf-8").splitlines()
-    listed = [name for name in (line.strip() for line in listed) if name]
+    listed = [line.strip() for line in _text(context.path(options.names)).rstrip().splitlines()]
+    if "" in listed:
+        text = "a blank line in a file of names would shift those below it"
+        raise one_finding(options.names, "names", text, place=f"line {listed.index('') + 1}")
     for label in labels:
-        if not re.fullmatch(r"\d+", label) or (context.is_gold and int(label) >= len(listed)):
+        if not re.fullmatch(r"[0-9]+", label) or (context.is_gold and int(label) >= len(listed)):
             text = f"class {label!r} must be a line number of {options.names}, 0 to {len(listed) - 1}"
             raise one_finding(path.name, "line", text)
     return [listed[int(label)] if int(label) < len(listed) else f"class id {label}" for label in labels]
 
 
-def _images(path: Path, options: FileOptions, context: Context) -> pd.DataFrame:
-    """The images that the folder may speak of, with their sizes."""
-    source = options.sizes or ("" if context.is_gold else "gold")
-    if source == "gold" and not context.is_gold:
+def _images(path: Path, options: FileOptions, context: Context, stems: list[str]) -> tuple[pd.DataFrame, list[Note]]:
+    """The images that the folder may speak of, with their sizes, and what was noticed."""
+    notes: list[Note] = []
+    from_gold = not context.is_gold and options.sizes in (None, "gold")
+    if from_gold:
         images = context.images
-    elif not source:
-        raise EvalkitError(f"{options.path}: gold in a text folder needs `sizes`: a CSV image_id,width,height or pictures")
-    elif context.path(source).is_dir():
-        images = _pictures(context.path(source))
+    elif options.sizes:
+        images, notes = read_sizes(context.path(options.sizes))
+        if not context.is_gold:
+            rows, findings = rows_of_images(Path(options.sizes).name, list(images["image_id"]), context.images)
+            if findings:
+                raise DataError(findings)
+            sizes = np.full((len(context.images), 2), np.nan)
+            sizes[rows] = images[["width", "height"]]
+            images = context.images.assign(width=sizes[:, 0], height=sizes[:, 1])
+    elif _relative(options):
+        raise EvalkitError(f"{options.path}: relative gold boxes need `sizes`: a CSV image_id,width,height or pictures")
     else:
-        images = _size_file(context.path(source))
-    if not context.is_gold and images is not context.images:
-        sizes = images.set_index("image_id")
-        images = context.images.assign(
-            **{name: context.images["image_id"].map(sizes[name]).to_numpy() for name in ("width", "height")}
-        )
+        images = pd.DataFrame({"image_id": stems, "width": np.nan, "height": np.nan, "file_name": None})
     if _relative(options) and images[["width", "height"]].isna().any(axis=None):
         lacking = images.loc[images["width"].isna() | images["height"].isna(), "image_id"]
         raise DataError(Finding(path.name, "", name, "image.size", "relative boxes need the image's size") for name in lacking)
-    return images
-
-
-def _pictures(folder: Path) -> pd.DataFrame:
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
-    rows = [(nfc(file.relative_to(folder).with_suffix("").as_posix()), *picture_size(file), file) for file in files]
-    images = pd.DataFrame(rows, columns=["image_id", "width", "height", "file_name"])
-    twice = images["image_id"].duplicated(keep=False)
-    if twice.any():
-        paths = ", ".join(file.name for file in images.loc[twice, "file_name"][:4])
-        raise one_finding(folder.name, "image.ambiguous", f"two pictures have one id: {paths}")
-    images["file_name"] = [file.relative_to(folder).as_posix() for file in images["file_name"]]
-    return images
-
-
-def _size_file(path: Path) -> pd.DataFrame:
-    read_bytes(path)
-    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    if not {"image_id", "width", "height"} <= set(table.columns):
-        raise one_finding(path.name, "columns", "a file of sizes has the columns image_id, width, height")
-    images = pd.DataFrame({"image_id": image_ids(table["image_id"]), "file_name": table.get("file_name")})
-    for name in ("width", "height"):
-        images[name] = pd.to_numeric(table[name], errors="coerce")
-    return images
-
-
-def _rows_of(path: Path, files: list[Path], stems: list[str], images: pd.DataFrame) -> tuple[list[int], list[Finding]]:
-    """The image of each file: by id, by file name without extension, or by a base name that only one image has."""
-    by_name: dict[str, set[int]] = {}
-    by_base: dict[str, set[int]] = {}
-    for row, (image_id, file_name) in enumerate(zip(images["image_id"], images["file_name"], strict=True)):
-        stem = nfc(Path(file_name).with_suffix("").as_posix()) if isinstance(file_name, str) else image_id
-        for name in {image_id, stem}:
-            by_name.setdefault(name, set()).add(row)
-        by_base.setdefault(stem.rpartition("/")[2], set()).add(row)
-    rows, findings = [], []
-    for file, stem in zip(files, stems, strict=True):
-        found = sorted(by_name.get(stem) or by_base.get(stem, ()))
-        if len(found) > 1:
-            both = " and ".join(images["file_name"].iloc[row] or images["image_id"].iloc[row] for row in found[:2])
-            text = f"ambiguous id: {stem!r} may be {both}; use the relative path"
-            findings.append(Finding(path.name, file.name, stem, "image.ambiguous", text))
-        elif not found:
-            findings.append(Finding(path.name, file.name, stem, "image.unknown", f"there is no image {stem!r}"))
-        rows.append(found[0] if found else -1)
-    return rows, findings
+    return images, notes

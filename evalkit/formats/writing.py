@@ -46,7 +46,7 @@ def _write(path: Path, content: pd.DataFrame | dict) -> None:
 def to_json(content: pd.DataFrame | dict) -> str:
     """JSON that every parser reads: what is undefined is null, never NaN."""
     if isinstance(content, pd.DataFrame):
-        content = json.loads(content.to_json(orient="records", double_precision=15))
+        content = content.to_dict("records")
     return json.dumps(_plain(content), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
@@ -56,5 +56,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    value = value.item() if hasattr(value, "item") else value
-    return None if value is None or value != value or value in (float("inf"), float("-inf")) else value
+    if value is None or value is pd.NA or value != value:
+        return None
+    return value.item() if hasattr(value, "item") else value

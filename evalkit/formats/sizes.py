@@ -1,0 +1,113 @@
+"""Which images a folder may speak of, and their sizes: from gold, a CSV, or the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from PIL import Image, UnidentifiedImageError
+
+from evalkit.formats.decoding import one_finding
+from evalkit.formats.long import read_text_table
+from evalkit.tables import DataError, Finding, Note, image_ids, nfc
+
+PICTURES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
+ORIENTATION, TURNED = 0x0112, {5, 6, 7, 8}  # EXIF orientations that swap width and height when shown
+
+
+def read_sizes(path: Path) -> tuple[pd.DataFrame, list[Note]]:
+    """A table ``image_id, width, height, file_name`` from a CSV or from a folder of pictures, and what was noticed.
+
+    A picture's id is its relative path without extension; its size is the one that is shown, after an EXIF orientation.
+
+    Raises DataError for a file that is no picture, an id that two pictures share, and a size that is no number.
+    """
+    return _pictures(path) if path.is_dir() else (_size_file(path), [])
+
+
+def picture_size(path: Path) -> tuple[int, int, bool]:
+    """Width and height of a picture as it is shown, and whether an EXIF orientation swapped the stored ones.
+
+    Raises DataError for a file that is no picture.
+    """
+    try:
+        with Image.open(path) as picture:
+            turned = picture.getexif().get(ORIENTATION) in TURNED
+            width, height = picture.size
+            return (height, width, True) if turned else (width, height, False)
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise one_finding(path.name, "picture", f"cannot read its size: {error}") from None
+
+
+def rows_of_images(file: str, stems: Sequence[str], images: pd.DataFrame) -> tuple[np.ndarray, list[Finding]]:
+    """The image of each relative path without extension: by id, by file name, or by a base name that only one image has.
+
+    Returns row numbers, -1 where there is none, and a finding for each path that is unknown, ambiguous, or stands for an image
+    that another one stands for already.
+    """
+    by_name: dict[str, set[int]] = {}
+    by_base: dict[str, set[int]] = {}
+    for row, (image_id, file_name) in enumerate(zip(images["image_id"], images["file_name"], strict=True)):
+        stem = nfc(Path(file_name).with_suffix("").as_posix()) if isinstance(file_name, str) else image_id
+        for name in {image_id, stem}:
+            by_name.setdefault(name, set()).add(row)
+        by_base.setdefault(stem.rpartition("/")[2], set()).add(row)
+    rows, findings, taken = [], [], {}
+    for stem in stems:
+        found = sorted(by_name.get(stem) or by_base.get(stem, ()))
+        rows.append(found[0] if len(found) == 1 else -1)
+        rule, text = "", ""
+        if len(found) > 1:
+            both = " and ".join(images[["file_name", "image_id"]].iloc[found[:2]].bfill(axis=1)["file_name"])
+            rule, text = "image.ambiguous", f"ambiguous id: {stem!r} may be {both}; use the relative path"
+        elif not found:
+            rule, text = "image.unknown", f"there is no image {stem!r}"
+        elif (other := taken.setdefault(found[0], stem)) != stem:
+            rule, text = (
+                "image.twice",
+                f"duplicate image: {other!r} and {stem!r} are both image {images['image_id'].iloc[found[0]]!r}",
+            )
+        if rule:
+            findings.append(Finding(file, "", stem, rule, text))
+    return np.array(rows, np.int64), findings
+
+
+def _pictures(folder: Path) -> tuple[pd.DataFrame, list[Note]]:
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
+    sizes = [picture_size(file) for file in files]
+    names = [file.relative_to(folder) for file in files]
+    images = pd.DataFrame(
+        {
+            "image_id": pd.Series([nfc(name.with_suffix("").as_posix()) for name in names], dtype=str),
+            "width": np.array([width for width, _, _ in sizes], float),
+            "height": np.array([height for _, height, _ in sizes], float),
+            "file_name": pd.Series([name.as_posix() for name in names], dtype=str),
+        }
+    )
+    twice = images["image_id"].duplicated(keep=False)
+    if twice.any():
+        paths = " and ".join(images.loc[twice, "file_name"][:2])
+        raise one_finding(folder.name, "image.ambiguous", f"two pictures have one id: {paths}")
+    turned = images["image_id"][[one for _, _, one in sizes]]
+    return images, [("picture_turned", len(turned), ", ".join(turned[:3]))] if len(turned) else []
+
+
+def _size_file(path: Path) -> pd.DataFrame:
+    table = read_text_table(path)
+    lacking = [name for name in ("image_id", "width", "height") if name not in table]
+    if lacking:
+        text = f"the header lacks {', '.join(lacking)}; it has {', '.join(table.columns)}"
+        raise one_finding(path.name, "columns", text, place="line 1")
+    images = pd.DataFrame({"image_id": pd.Series(image_ids(table["image_id"]), dtype=str)})
+    findings = []
+    for name in ("width", "height"):
+        images[name] = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
+        for row in np.flatnonzero(~(images[name] > 0)):
+            text = f"{name} must be a positive number of pixels, not {table[name].iloc[row]!r}"
+            findings.append(Finding(path.name, f"line {table.index[row]}", images["image_id"].iloc[row], "image.size", text))
+    if findings:
+        raise DataError(findings)
+    images["file_name"] = table["file_name"].to_numpy() if "file_name" in table else None
+    return images
