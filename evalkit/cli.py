@@ -88,6 +88,8 @@ def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) 
 
 def _keep_out(out: Path, path: Path | None) -> None:
     """Refuse to write results among the data of the benchmark."""
+    if "\0" in str(out):
+        raise EvalkitError(f"--out {str(out)!r} holds a NUL character")
     if path and out.resolve().is_relative_to(path.resolve().parent):
         raise EvalkitError(f"--out {out} lies in the benchmark's own folder; results are kept apart from data")
 

@@ -158,16 +158,14 @@ def read_boxes(text: str, reader: Reader, *, width: float | None = None, height:
         answer = _answer(text)
         if EMPTY_WORD.fullmatch(answer):
             return Response("valid")
-        whole = answer.removeprefix("```json").removesuffix("```") if answer[0] == "`" else answer
-        clean = _clean(whole, reader.key)
-        (labels, values, repairs), *others = [clean] if clean else [_reading(block, reader.key) for block in _blocks(answer)]
+        (labels, values, repairs), *others = _readings(answer, reader.key)
     except _Unreadable as fault:
         return Response("invalid", str(fault))
     if any((labels, values) != other[:2] for other in others):
         return Response("invalid", "several_blocks")
     highest = [max(box) for box in values]
     seen = len(values), sum(0 < high <= 1 for high in highest), bool(reader.scale and max(highest, default=0) > reader.scale)
-    if fault := next(filter(None, (_fault(box, reader.scale) for box in values)), ""):
+    if fault := _fault(values, reader.scale):
         return Response("invalid", fault, (), (), (), *seen)
     scale, width, height = (reader.scale, float(width), float(height)) if reader.scale else (1, 1, 1)
     upright = values if reader.order == "xyxy" else [(x0, y0, x1, y1) for y0, x0, y1, x1 in values]
@@ -242,6 +240,15 @@ def _answer(text: str) -> str:
     return answer
 
 
+def _readings(answer: str, key: str) -> list[Reading]:
+    """What the blocks of an answer say; where it is nothing but a list, no block need be looked for."""
+    whole = answer.removeprefix("```json").removesuffix("```").strip() if answer[0] == "`" else answer
+    if whole.startswith("[") and whole.endswith("]"):
+        with contextlib.suppress(json.JSONDecodeError, RecursionError):
+            return [_json(whole, key)]
+    return [_reading(block, key) for block in _blocks(answer)]
+
+
 def _blocks(text: str) -> list[str]:
     """The block, or the different texts of repeated fenced blocks, which may yet say the same."""
     found: Counter[tuple[str, bool]] = Counter()
@@ -296,6 +303,29 @@ def _closing(text: str, start: int) -> int:
 # -- the block --------------------------------------------------------------------------------------------------------
 
 
+def _reading(block: str, key: str) -> Reading:
+    """The labels and the numbers of a block. One that is not JSON gets a second try with its repairs."""
+    mended: Counter[str] = Counter()
+    try:
+        with contextlib.suppress(json.JSONDecodeError):
+            return _json(block, key)
+        text = MENDABLE.sub(lambda token: _mended(token[0], mended), block)
+        words = mended.pop("word", 0)
+        if mended["trailing_comma"] > 1 or (words and not mended["python_literal"]):
+            raise _Unreadable("not_json")
+        return _json(text, key, *mended)
+    except json.JSONDecodeError:
+        raise _Unreadable("not_json") from None
+    except RecursionError:
+        raise _Unreadable("too_deep") from None
+
+
+def _json(text: str, key: str, *repairs: str) -> Reading:
+    """The reading of text that is JSON, after these repairs. Raises JSONDecodeError, or RecursionError if too deep."""
+    labels, values, more = _clean(text, key) or _objects(DECODER.decode(text), key)
+    return labels, values, tuple(sorted({*repairs, *more}))
+
+
 def _clean(text: str, key: str) -> Reading | None:
     """The reading of a JSON list with nothing out of the way, which is most answers; None for whatever needs a second look."""
     if "\\" in text:  # a key may be written in another way
@@ -316,15 +346,13 @@ def _decoder(key: str) -> msgspec.json.Decoder:
     return msgspec.json.Decoder(list[msgspec.defstruct("Item", [box, ("label", str)], forbid_unknown_fields=True, gc=False)])
 
 
-def _reading(block: str, key: str) -> Reading:
-    """The labels and the numbers of a block as written, and what was repaired."""
-    if clean := _clean(block, key):
-        return clean
-    said, repairs = _decoded(block)
-    other_keys = KEYS - {key}
+def _objects(said: Any, key: str) -> Reading:
+    """The reading of a decoded list of objects, or of a single one."""
+    repairs = set()
     if isinstance(said, dict):
         said = [said]
         repairs.add("single_object")
+    other_keys = KEYS - {key}
     labels, values = [], []
     for item in said:
         if not isinstance(item, dict):
@@ -343,24 +371,7 @@ def _reading(block: str, key: str) -> Reading:
             repairs.add("decimal_strings")
         labels.append(label)
         values.append(tuple(box))
-    return labels, values, tuple(sorted(repairs))
-
-
-def _decoded(block: str) -> tuple[Any, set[str]]:
-    """The value of a block. One that is not JSON gets a second try with its repairs."""
-    mended: Counter[str] = Counter()
-    try:
-        with contextlib.suppress(json.JSONDecodeError):
-            return DECODER.decode(block), set()
-        said = DECODER.decode(MENDABLE.sub(lambda token: _mended(token[0], mended), block))
-    except json.JSONDecodeError:
-        raise _Unreadable("not_json") from None
-    except RecursionError:
-        raise _Unreadable("too_deep") from None
-    words = mended.pop("word", 0)
-    if mended["trailing_comma"] > 1 or (words and not mended["python_literal"]):
-        raise _Unreadable("not_json")
-    return said, set(mended)
+    return labels, values, tuple(repairs)
 
 
 def _mended(token: str, mended: Counter[str]) -> str:
@@ -401,14 +412,16 @@ def _coordinate(value: Any) -> float:
     raise _Unreadable("boolean" if isinstance(value, bool) else "bad_box")
 
 
-def _fault(box: Box, scale: int | None) -> str:
-    """The rule that four numbers break, or nothing; the order of the axes makes no difference."""
-    a0, b0, a1, b1 = box
+def _fault(values: Sequence[Box], scale: int | None) -> str:
+    """The first rule that numbers break, or nothing; the order of the axes makes no difference."""
     low, high = (0, scale) if scale else (-GIANT, GIANT)
-    if not any(box):
-        return "placeholder"
-    if low <= a0 <= a1 <= high and low <= b0 <= b1 <= high:
-        return ""
-    if min(box) < low or max(box) > high:
+    for box in values:
+        a0, b0, a1, b1 = box
+        if not (a0 or b0 or a1 or b1):
+            return "placeholder"
+        if low <= a0 <= a1 <= high and low <= b0 <= b1 <= high:
+            continue
+        if low <= min(box) and max(box) <= high:
+            return "inverted"
         return "out_of_scale" if scale and all(map(math.isfinite, box)) else "not_finite"
-    return "inverted"
+    return ""

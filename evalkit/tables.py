@@ -47,7 +47,7 @@ class Finding:
 
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.file, self.place, self.image_id and f"image {self.image_id}") if part)
-        return f"{where}: {self.message} [{self.rule}]"
+        return printable(f"{where}: {self.message} [{self.rule}]")
 
 
 class DataError(EvalkitError):
@@ -143,6 +143,11 @@ class Benchmark:
         return list(self.gold["class"].cat.categories[len(self.classes) :])
 
 
+def printable(text: str) -> str:
+    """Text for one line of a terminal: control characters and broken ones are written as escapes."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 # -- names and ids ----------------------------------------------------------------------------------------------------
 
 
@@ -233,7 +238,7 @@ def gold_tables(said: Annotations, classes: pd.DataFrame) -> tuple[pd.DataFrame,
         For no image at all, an image twice, a class outside the list, and a box that is non-finite, inverted, of zero area,
         or more than 0.5 pixels outside its image where the size is known.
     """
-    findings = list(_image_findings(said))
+    findings = [*_image_findings(said), *_text_findings(said)]
     if not said.image_id:
         findings.append(Finding(said.file, "", "", "gold.empty", "there is no image in it"))
     width, height = (_column(said, name) for name in ("width", "height"))
@@ -292,7 +297,7 @@ def response_tables(
     DataError
         For an image twice, or an id that gold lacks.
     """
-    findings = list(_image_findings(said))
+    findings = [*_image_findings(said), *_text_findings(said)]
     row, unknown = _rows_in_gold(said, images, row_of)
     findings += unknown
     width, height = images["width"].to_numpy(), images["height"].to_numpy()
@@ -392,6 +397,26 @@ def _image_findings(said: Annotations) -> Iterable[Finding]:
                 yield Finding(said.file, said.place(row), said.image_id[row], "image.size", text)
 
 
+def _text_findings(said: Annotations) -> Iterable[Finding]:
+    """Class names that are empty, and half characters (lone surrogates), which JSON can write and no text can hold."""
+    for code, name in enumerate(said.class_names):
+        fault = "" if class_name(name) else "a box needs a class"
+        if broken(name):
+            fault = "the class holds half a character"
+        for box in np.flatnonzero(said.class_code == code)[:1] if fault else ():
+            yield _box_finding(said, int(box), "box.class", fault)
+    for what, column in (("image id", said.image_id), ("file_name", said.file_name), ("reason", said.reason)):
+        texts = [text or "" for text in column or ()]
+        for row, text in enumerate(texts) if broken("".join(texts)) else ():
+            if broken(text):
+                yield Finding(said.file, said.place(row), said.image_id[row], "text", f"the {what} holds half a character")
+
+
+def broken(text: str) -> bool:
+    """Whether a text holds half a character (a lone surrogate), which no file can."""
+    return not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def _rows_in_gold(
     said: Annotations, images: pd.DataFrame, row_of: Mapping[str, int] | None
 ) -> tuple[np.ndarray, list[Finding]]:
@@ -399,6 +424,14 @@ def _rows_in_gold(
     gold_key, key = images["image_id"], said.image_id
     if said.join_on_file_name and said.file_name is not None and images["file_name"].notna().all():
         gold_key, key, row_of = images["file_name"], said.file_name, None
+        shared = set(gold_key[gold_key.duplicated()])
+        twice = [row for row, name in enumerate(key) if name in shared]
+        if twice:
+            text = "two images of gold have the file name {!r}, on which this file is joined"
+            return np.zeros(len(key), np.int64), [
+                Finding(said.file, said.place(row), said.image_id[row], "image.ambiguous", text.format(key[row]))
+                for row in twice
+            ]
     row_of = {name: row for row, name in enumerate(gold_key)} if row_of is None else row_of
     rows = np.fromiter(map(row_of.get, key, itertools.repeat(-1)), np.int64, len(key))
     absent = np.flatnonzero(rows < 0)

@@ -670,7 +670,7 @@ def test_a_text_folder_that_breaks_a_rule(refuse, case):
 
 def test_gold_in_a_text_folder_needs_sizes_and_pictures_that_are_some(refuse):
     labels = {"labels/a1.txt": "litter .5 .5 .5 .5\n", "labels/a2.txt": ""}
-    assert "labels: gold in a text folder needs `sizes`" in refuse(labels, options={"gold": "labels"})
+    assert "labels: relative gold boxes need `sizes`" in refuse(labels, options={"gold": "labels"})
     message = refuse({**labels, "pics/a1.png": b"no picture"}, options={"gold": {"path": "labels", "sizes": "pics"}})
     assert message.startswith("a1.png: cannot read its size")
 

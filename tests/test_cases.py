@@ -831,7 +831,7 @@ def test_io_09_json_has_null_for_undefined_and_keeps_every_digit(case, write_ben
     table = pd.DataFrame(written["scores.json"])
     assert headline(table, label="a", level="class", average="")["f2"] == 5 / (5 + 1)
     benchmark = read_benchmark(path)
-    direct = evalkit.scores(benchmark, evalkit.count(benchmark), zero_division=float("nan"))
+    direct = evalkit.undefined_as_nan(evalkit.scores(benchmark, evalkit.count(benchmark)))
     assert len(direct) == len(table)
     for name in ("precision", "recall", "f1", "f2"):
         again = table[name].astype(float).to_numpy()

@@ -711,7 +711,7 @@ def test_the_size_of_a_picture_is_that_of_its_display(tmp_path, orientation):
     exif[0x0112] = orientation
     for ending in ("jpg", "png"):
         Image.new("RGB", (60, 40)).save(tmp_path / f"p.{ending}", exif=exif)
-        assert picture_size(tmp_path / f"p.{ending}") == ((40, 60) if orientation >= 5 else (60, 40))
+        assert picture_size(tmp_path / f"p.{ending}") == ((40, 60, True) if orientation >= 5 else (60, 40, False))
     files = {**PLAIN, "g/p.txt": "litter 0.5 0.5 1 1\n", "pics/p.jpg": (tmp_path / "p.jpg").read_bytes()}
     benchmark = read(tmp_path / "b", files, gold={"path": "g", "sizes": "pics"}, said=None)
     assert boxes_of(benchmark.gold) == {"p": [("litter", [0, 0, *((40, 60) if orientation >= 5 else (60, 40))])]}

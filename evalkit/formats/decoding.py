@@ -19,7 +19,7 @@ import numpy as np
 from evalkit.tables import DataError, Finding
 
 BOM = b"\xef\xbb\xbf"
-MISSING_BOX = [math.nan] * 4
+MISSING_BOX = [math.nan] * 4  # stands for a predicted box that has not four numbers
 
 
 def read_bytes(path: Path) -> bytes:
@@ -37,6 +37,17 @@ def read_bytes(path: Path) -> bytes:
     if not data or data.isspace():
         raise one_finding(path.name, "file.empty", "the file is empty")
     return data
+
+
+def read_text(path: Path, *, may_be_empty: bool = False) -> str:
+    """The text of a file, as :func:`read_bytes` reads it; UTF-8."""
+    try:
+        data = path.read_bytes().removeprefix(BOM) if may_be_empty else read_bytes(path)
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise one_finding(path.name, "file.unreadable", f"this is not UTF-8: {error}") from None
+    except OSError as error:
+        raise one_finding(path.name, "file.unreadable", f"cannot read it: {error}") from None
 
 
 def one_finding(file: str, rule: str, message: str, *, place: str = "", image_id: str = "") -> DataError:
@@ -59,8 +70,9 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
     decoder, rows, findings = msgspec.json.Decoder(row_type), [], []
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
         rows = decoder.decode_lines(data)
-    if rows and len(rows) == sum(map(bool, map(bytes.strip, data.split(b"\n")))):  # else a line holds not just one row
-        return rows, place
+    lines = [line for line in map(bytes.strip, data.split(b"\n")) if line]
+    if len(rows) == len(lines) and all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
+        return rows, place  # else a line fails, or holds not just one row
     rows = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -77,10 +89,15 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
     return rows, place
 
 
+def _whole_number(text: str) -> int:
+    """Digits as an integer; Python refuses very many, and any beyond what a float holds will do for them."""
+    return int(text) if len(text) < 4000 else 10**4000
+
+
 def _second_try(line: bytes, row_type: type, error: Exception, lenient_boxes: bool) -> tuple[Any, tuple | None]:
     """Read a line with Python's parser, which takes NaN and Infinity, and soften its boxes."""
     try:
-        row = json.loads(line)
+        row = json.loads(line, parse_int=_whole_number)
     except (ValueError, RecursionError):
         return None, ("", "json.malformed", f"this is not JSON: {error}")
     image_id = str(row.get("image_id", "")) if isinstance(row, dict) else ""
@@ -94,27 +111,26 @@ def _second_try(line: bytes, row_type: type, error: Exception, lenient_boxes: bo
 
 
 def soften(row: Any, key: str, any_length: bool) -> None:
-    """Replace a box that is not four finite numbers by four NaN, in place, leaving every other fault to the type check.
+    """Make a box with null or giant numbers one of NaN and infinities, in place, for the rules of validation to judge.
 
-    Text and booleans stay, and so does, unless ``any_length``, a box of another length.
+    With ``any_length`` a null box or one of another length becomes four NaN. All else is left to the type check.
     """
     box = row.get(key) if isinstance(row, dict) else None
     if box is None and any_length and isinstance(row, dict) and key in row:
         row[key] = MISSING_BOX
     if not isinstance(box, list) or not all(value is None or type(value) in (int, float) for value in box):
         return
-    if len(box) != 4:
-        if any_length:
-            row[key] = MISSING_BOX
-    elif not all(_finite(value) for value in box):
+    if len(box) == 4:
+        row[key] = [_number(value) for value in box]
+    elif any_length:
         row[key] = MISSING_BOX
 
 
-def _finite(value: float | int | None) -> bool:
+def _number(value: float | int | None) -> float:
     try:
-        return value is not None and math.isfinite(value)
+        return math.nan if value is None else float(value)
     except OverflowError:
-        return False
+        return math.inf if value > 0 else -math.inf
 
 
 def decode_document(path: Path, data: bytes, document_type: type, *, lists: Sequence[str] = ()) -> Any:
@@ -126,7 +142,7 @@ def decode_document(path: Path, data: bytes, document_type: type, *, lists: Sequ
         return msgspec.json.decode(data, type=document_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         try:
-            document = json.loads(data)
+            document = json.loads(data, parse_int=_whole_number)
         except json.JSONDecodeError as problem:
             place = f"line {problem.lineno}, column {problem.colno}"
             raise one_finding(path.name, "json.malformed", f"this is not JSON: {problem.msg}", place=place) from None

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evalkit.formats.decoding import factorise, one_finding
+from evalkit.formats.decoding import factorise, one_finding, read_text
 from evalkit.formats.options import Context, FileOptions
 from evalkit.formats.sizes import read_sizes, rows_of_images
 from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, Note, nfc
@@ -34,7 +34,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         raise one_finding(path.name, "file.empty", "the folder holds no .txt file")
     stems = [nfc(file.relative_to(path).with_suffix("").as_posix()) for file in files]
     images, notes = _images(path, options, context, stems)
-    rows, findings = rows_of_images(path.name, stems, images)
+    rows, findings = rows_of_images(path.name, stems, images, ending=".txt")
     if context.is_gold and options.absent != "empty":
         for row in sorted(set(range(len(images))) - set(rows.tolist())):
             text = "this image has no file of boxes; set `absent: empty` if that says that there is nothing on it"
@@ -43,7 +43,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     values, labels, box_row, places = [], [], [], []
     for file, stem, row in zip(files, stems, rows, strict=True):
         name = file.relative_to(path).as_posix()
-        for number, line in enumerate(_text(file).splitlines(), 1):
+        for number, line in enumerate(read_text(file, may_be_empty=True).splitlines(), 1):
             fields = line.split()
             if not fields:
                 continue
@@ -88,7 +88,12 @@ def _columns(options: FileOptions) -> tuple[list[str], set[str]]:
         raise EvalkitError(f"{options.path}: `columns` of a text folder is a list of names in the order of a line")
     columns = options.columns
     geometry = set(columns) - {"class", "score", "-"}
-    if "class" not in columns or geometry not in (set(CENTRE_SIZE), set(CORNER_SIZE), set(BOX_COLUMNS)):
+    named = [name for name in columns if name != "-"]
+    if (
+        len(set(named)) < len(named)
+        or "class" not in columns
+        or geometry not in (set(CENTRE_SIZE), set(CORNER_SIZE), set(BOX_COLUMNS))
+    ):
         raise EvalkitError(
             f"{options.path}: `columns` must name class, optionally score, and one of cx cy w h, x_min y_min w h or "
             f"x_min y_min x_max y_max; a field to pass over is '-'; got {' '.join(columns)}"
@@ -98,13 +103,6 @@ def _columns(options: FileOptions) -> tuple[list[str], set[str]]:
 
 def _relative(options: FileOptions) -> bool:
     return options.units != "pixels"
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise one_finding(file.name, "file.unreadable", f"cannot read it: {error}") from None
 
 
 def _fields(fields: list[str], columns: list[str], optional: set[str]) -> dict:
@@ -140,12 +138,9 @@ def _corners(numbers: pd.DataFrame, size: np.ndarray, *, relative: bool) -> np.n
 def _class_names(labels: list[str], options: FileOptions, context: Context, path: Path) -> list[str]:
     if options.names is None:
         return labels
-    listed = [line.strip() for line in _text(context.path(options.names)).rstrip().splitlines()]
-    if "" in listed:
-        text = "a blank line in a file of names would shift those below it"
-        raise one_finding(options.names, "names", text, place=f"line {listed.index('') + 1}")
+    listed = [line.strip() for line in read_text(context.path(options.names)).rstrip().splitlines()]
     for label in labels:
-        if not re.fullmatch(r"[0-9]+", label) or (context.is_gold and int(label) >= len(listed)):
+        if not re.fullmatch(r"[0-9]{1,9}", label) or (context.is_gold and int(label) >= len(listed)):
             text = f"class {label!r} must be a line number of {options.names}, 0 to {len(listed) - 1}"
             raise one_finding(path.name, "line", text)
     return [listed[int(label)] if int(label) < len(listed) else f"class id {label}" for label in labels]

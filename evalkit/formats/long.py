@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
-from evalkit.formats.decoding import factorise, one_finding, read_bytes
+from evalkit.formats.decoding import factorise, one_finding, read_text
 from evalkit.formats.options import Context, FileOptions
 from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, image_ids
 
@@ -26,7 +26,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
 
     Raises DataError for a missing or doubled column, a number that is none, a blank class, and sizes that contradict.
     """
-    table = _csv(path) if path.suffix != ".parquet" else _parquet(path)
+    table = read_text_table(path) if path.suffix != ".parquet" else _parquet(path, options)
     table = _renamed(table, path, options)
     for name, value in (options.where or {}).items():
         if name not in table:
@@ -104,11 +104,7 @@ def read_text_table(path: Path) -> pd.DataFrame:
 
     Raises DataError for a header that names a column twice and a row with another number of cells.
     """
-    try:
-        text = read_bytes(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise one_finding(path.name, "file.unreadable", f"this is not UTF-8: {error}") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows, lines = [], []
     try:
         header = [name.strip() for name in next(reader)]
@@ -131,10 +127,7 @@ def read_text_table(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=header, index=lines, dtype=str)
 
 
-_csv = read_text_table
-
-
-def _parquet(path: Path) -> pd.DataFrame:
+def _parquet(path: Path, options: FileOptions) -> pd.DataFrame:
     """A Parquet table as text cells; numbers keep every digit."""
     if not path.is_file():
         raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}")
@@ -142,7 +135,8 @@ def _parquet(path: Path) -> pd.DataFrame:
         table = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise one_finding(path.name, "file.unreadable", f"this is not Parquet: {error}") from None
-    for name in ("image_id", "class_id"):
+    renamed = options.columns if isinstance(options.columns, dict) else {}
+    for name in (renamed.get(ours, ours) for ours in ("image_id", "class_id")):
         if name in table.column_names and pyarrow.types.is_floating(table.schema.field(name).type):
             raise one_finding(path.name, "image.id", f"{name} is a column of floats; ids are text or integers")
     columns = {

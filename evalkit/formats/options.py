@@ -63,6 +63,8 @@ class _TextLoader(yaml.BaseLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a name", key.start_mark)
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} stands there twice", key.start_mark)
             seen.add(key.value)
@@ -83,6 +85,8 @@ def read_options(path: Path) -> BenchmarkOptions:
         raise EvalkitError(f"{path}: cannot read it: {error}") from None
     try:
         said = yaml.load(text, Loader=_TextLoader)
+    except RecursionError:
+        raise EvalkitError(f"{path.name}: this is not YAML as expected: it is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -95,21 +99,34 @@ def read_options(path: Path) -> BenchmarkOptions:
 def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
     """Check the keys and values of a benchmark; a file may be a bare path or a mapping with ``path`` and options."""
 
-    def as_file(value: Any, key: str) -> dict:
+    def as_file(value: Any, key: str) -> FileOptions:
         value = {"path": value} if isinstance(value, str) else value
         _known_keys(value, FileOptions, f"{source}, {key}")
-        return value
+        one = _convert(value, FileOptions, f"{source}, {key}")
+        if not one.path.strip():
+            raise EvalkitError(f"{source}, {key}: the path is empty")
+        return one
 
     _known_keys(said, BenchmarkOptions, source)
     said = dict(said)
     if "gold" in said:
         said["gold"] = as_file(said["gold"], "gold")
     if isinstance(said.get("predictions"), dict):
+        if blank := [name for name in said["predictions"] if not name.strip()]:
+            raise EvalkitError(f"{source}, predictions: a model needs a name, not {blank[0]!r}")
         said["predictions"] = {name: as_file(one, f"predictions, {name}") for name, one in said["predictions"].items()}
+    return _convert(said, BenchmarkOptions, source)
+
+
+def _convert(said: Any, kind: type, where: str) -> Any:
     try:
-        return msgspec.convert(said, BenchmarkOptions)
+        options = msgspec.convert(said, kind)
     except msgspec.ValidationError as error:
-        raise EvalkitError(f"{source}: {error}") from None
+        raise EvalkitError(f"{where}: {error}") from None
+    for name, text in msgspec.structs.asdict(options).items():
+        if isinstance(text, str) and "\0" in text:
+            raise EvalkitError(f"{where}: {name} {text!r} holds a NUL character")
+    return options
 
 
 def _known_keys(said: Any, kind: type[msgspec.Struct], where: str) -> None:

@@ -41,10 +41,12 @@ def picture_size(path: Path) -> tuple[int, int, bool]:
         raise one_finding(path.name, "picture", f"cannot read its size: {error}") from None
 
 
-def rows_of_images(file: str, stems: Sequence[str], images: pd.DataFrame) -> tuple[np.ndarray, list[Finding]]:
+def rows_of_images(
+    file: str, stems: Sequence[str], images: pd.DataFrame, *, ending: str = ""
+) -> tuple[np.ndarray, list[Finding]]:
     """The image of each relative path without extension: by id, by file name, or by a base name that only one image has.
 
-    Returns row numbers, -1 where there is none, and a finding for each path that is unknown, ambiguous, or stands for an image
+    ``ending`` completes a path in messages. Returns row numbers, -1 where there is none, and a finding for each path that is unknown, ambiguous, or stands for an image
     that another one stands for already.
     """
     by_name: dict[str, set[int]] = {}
@@ -64,13 +66,16 @@ def rows_of_images(file: str, stems: Sequence[str], images: pd.DataFrame) -> tup
             rule, text = "image.ambiguous", f"ambiguous id: {stem!r} may be {both}; use the relative path"
         elif not found:
             rule, text = "image.unknown", f"there is no image {stem!r}"
-        elif (other := taken.setdefault(found[0], stem)) != stem:
+        elif found[0] in taken:
+            other = taken[found[0]]
             rule, text = (
                 "image.twice",
                 f"duplicate image: {other!r} and {stem!r} are both image {images['image_id'].iloc[found[0]]!r}",
             )
+        else:
+            taken[found[0]] = stem
         if rule:
-            findings.append(Finding(file, "", stem, rule, text))
+            findings.append(Finding(file, stem + ending, stem, rule, text))
     return np.array(rows, np.int64), findings
 
 
@@ -101,7 +106,10 @@ def _size_file(path: Path) -> pd.DataFrame:
         text = f"the header lacks {', '.join(lacking)}; it has {', '.join(table.columns)}"
         raise one_finding(path.name, "columns", text, place="line 1")
     images = pd.DataFrame({"image_id": pd.Series(image_ids(table["image_id"]), dtype=str)})
-    findings = []
+    findings = [
+        Finding(path.name, f"line {table.index[row]}", images["image_id"].iloc[row], "image.twice", "duplicate image row")
+        for row in np.flatnonzero(images["image_id"].duplicated())
+    ]
     for name in ("width", "height"):
         images[name] = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
         for row in np.flatnonzero(~(images[name] > 0)):

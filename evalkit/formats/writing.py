@@ -27,11 +27,34 @@ def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict]) -> li
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=out) as scratch:
+            fresh, old = Path(scratch, "fresh"), Path(scratch, "old")
+            fresh.mkdir()
+            old.mkdir()
             for name, content in files.items():
-                _write(Path(scratch) / name, content)
-            return [Path(os.replace(Path(scratch) / name, out / name) or out / name) for name in files]
-    except OSError as error:
-        raise EvalkitError(f"out: cannot write to {out}: {error.strerror or error}") from None
+                _write(fresh / name, content)
+            _swap(out, fresh, old, list(files))
+    except (OSError, ValueError) as error:
+        raise EvalkitError(f"out: cannot write to {out}: {getattr(error, 'strerror', None) or error}") from None
+    return [out / name for name in files]
+
+
+def _swap(out: Path, fresh: Path, old: Path, names: list[str]) -> None:
+    """Put the fresh files in place of those of the same names; if one cannot, all the old ones come back."""
+    done: list[str] = []
+    try:
+        for name in names:
+            if (out / name).is_dir():
+                raise IsADirectoryError(0, f"a folder stands where {name} goes")
+            if (out / name).exists():
+                os.replace(out / name, old / name)
+            done.append(name)
+            os.replace(fresh / name, out / name)
+    except BaseException:
+        for name in done:
+            (out / name).unlink(missing_ok=True)
+            if (old / name).exists():
+                os.replace(old / name, out / name)
+        raise
 
 
 def _write(path: Path, content: pd.DataFrame | dict) -> None:
