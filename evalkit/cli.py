@@ -19,6 +19,18 @@ from evalkit.formats.writing import FORMATS, write_files
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError
 
 
+class _Path(click.Path):
+    """A path, as a Path; one with a NUL character is refused, which the system calls would otherwise end on."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if "\0" in str(value):
+            self.fail(f"{str(value)!r} holds a NUL character", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Commands(click.Group):
     """A group whose commands end in one clear message: status 2 for bad input, 1 for a failed check."""
 
@@ -50,7 +62,7 @@ def main() -> None:
 def _benchmark_options(command: Callable) -> Callable:
     """The options that say which data: a benchmark file, or its parts."""
     options = [
-        click.option("--benchmark", type=click.Path(path_type=Path), help="A benchmark.yml. It stands for the three below."),
+        click.option("--benchmark", type=_Path(), help="A benchmark.yml. It stands for the three below."),
         click.option("--classes", type=click.Path(), help="The class list, a CSV class_id,class_name,domain."),
         click.option("--gold", type=click.Path(), help="The gold annotations: JSONL, COCO, CSV or Parquet."),
         click.option(
@@ -88,8 +100,6 @@ def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) 
 
 def _keep_out(out: Path, path: Path | None) -> None:
     """Refuse to write results among the data of the benchmark."""
-    if "\0" in str(out):
-        raise EvalkitError(f"--out {str(out)!r} holds a NUL character")
     if path and out.resolve().is_relative_to(path.resolve().parent):
         raise EvalkitError(f"--out {out} lies in the benchmark's own folder; results are kept apart from data")
 
@@ -130,7 +140,7 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
 
 @main.command()
 @_benchmark_options
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the results; made if need be.")
+@click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
 @click.option("--iou", multiple=True, type=float, default=IOU_THRESHOLDS, show_default=True, help="IoU threshold; repeat.")
 @click.option(
     "--zero-division",
@@ -195,7 +205,7 @@ def score(
 
 
 @main.command()
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="New or empty folder, or an earlier sample.")
+@click.option("--out", required=True, type=_Path(), help="New or empty folder, or an earlier sample.")
 @click.option("--images", type=int, default=1200, show_default=True, help="Number of pictures.")
 @click.option("--seed", type=int, default=20260817, show_default=True, help="Everything follows from it.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -215,7 +225,7 @@ def sample(out: Path, images: int, seed: int, quiet: bool) -> None:
 
 
 @main.command()
-@click.option("--benchmark", required=True, type=click.Path(path_type=Path), help="The benchmark.yml to report on.")
+@click.option("--benchmark", required=True, type=_Path(), help="The benchmark.yml to report on.")
 @click.option(
     "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="A notebook parameter, its value as YAML; repeat."
 )

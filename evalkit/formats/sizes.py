@@ -46,8 +46,8 @@ def rows_of_images(
 ) -> tuple[np.ndarray, list[Finding]]:
     """The image of each relative path without extension: by id, by file name, or by a base name that only one image has.
 
-    ``ending`` completes a path in messages. Returns row numbers, -1 where there is none, and a finding for each path that is unknown, ambiguous, or stands for an image
-    that another one stands for already.
+    ``ending`` completes a path in messages. Returns row numbers, -1 where there is none, and a finding for each path that is
+    unknown, ambiguous, or stands for an image that another one stands for already.
     """
     by_name: dict[str, set[int]] = {}
     by_base: dict[str, set[int]] = {}
