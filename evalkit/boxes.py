@@ -64,15 +64,17 @@ def candidate_pairs(
 
     Returns
     -------
-    gold_row, predicted_row : row numbers of shape (pairs,)
+    gold_row, predicted_row : row numbers of shape (pairs,), in the order of the predicted rows
     overlap : their IoU
     """
     gold_order, predicted_order = np.argsort(gold_key), np.argsort(predicted_key)
     sorted_key, wanted = gold_key[gold_order], predicted_key[predicted_order]
-    start = np.searchsorted(sorted_key, wanted)
-    size = np.searchsorted(sorted_key, wanted, side="right") - start
+    low = np.searchsorted(sorted_key, wanted)
+    high = np.searchsorted(sorted_key, wanted, side="right")
+    start, size = np.empty_like(low), np.empty_like(low)
+    start[predicted_order], size[predicted_order] = low, high - low
     busy = np.flatnonzero(size)  # most boxes have no partner at all
-    start, size, predicted_order = start[busy], size[busy], predicted_order[busy]
+    start, size = start[busy], size[busy]
     end = np.cumsum(size)
     total = int(end[-1]) if len(end) else 0
     if total <= chunk:
@@ -82,7 +84,7 @@ def candidate_pairs(
     parts: tuple[list, list, list] = ([], [], [])
     for low, high in itertools.pairwise(cuts):
         count = size[low:high]
-        predicted_row = np.repeat(predicted_order[low:high], count)
+        predicted_row = np.repeat(busy[low:high], count)
         offset = np.repeat(start[low:high] - (np.cumsum(count) - count), count)
         gold_row = gold_order[np.arange(len(offset)) + offset]
         overlap = iou(gold_boxes[gold_row], predicted_boxes[predicted_row])

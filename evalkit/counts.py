@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from evalkit.boxes import candidate_pairs, joined, reaches
-from evalkit.matching import best_matching, maximum_matching
+from evalkit.boxes import candidate_pairs, reaches
+from evalkit.matching import best_matching, compressed, maximum_matching
 from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, categorical
 
 IOU_THRESHOLDS = (0.30, 0.40, 0.50)
@@ -44,26 +44,13 @@ def overlaps(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS) -> 
     DataFrame ``model, gold_row, predicted_row, overlap`` in the order of models; rows number ``benchmark.gold`` and
     ``benchmark.predictions``.
     """
-    gold_key, gold_boxes = _key(benchmark.gold), benchmark.gold[BOX_COLUMNS].to_numpy()
-    parts: tuple[list, ...] = ([np.empty(0, np.int16)], [np.empty(0, np.int32)], [np.empty(0, np.int32)], [np.empty(0)])
-    for code, rows in _models(benchmark):
-        one = benchmark.predictions.iloc[rows]
-        gold_row, predicted_row, overlap = candidate_pairs(
-            gold_key, gold_boxes, _key(one), one[BOX_COLUMNS].to_numpy(), minimum_iou=min(iou)
-        )
-        predicted_row += rows.start
-        for part, column in zip(parts, (np.full(len(overlap), code, np.int16), gold_row, predicted_row, overlap), strict=True):
-            part.append(column)
-    model, gold_row, predicted_row, overlap = (joined(part) for part in parts)
-    return pd.DataFrame(
-        {
-            "model": categorical(model, benchmark.models),
-            "gold_row": gold_row,
-            "predicted_row": predicted_row,
-            "overlap": overlap,
-        },
-        copy=False,
+    gold, predictions = benchmark.gold, benchmark.predictions
+    gold_row, predicted_row, overlap = candidate_pairs(
+        _key(gold), _boxes(gold), _key(predictions), _boxes(predictions), minimum_iou=min(iou)
     )
+    model = predictions["model"].cat.codes.to_numpy()[predicted_row]
+    columns = {"gold_row": gold_row, "predicted_row": predicted_row, "overlap": overlap}
+    return pd.DataFrame({"model": categorical(model, benchmark.models), **columns}, copy=False)
 
 
 def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -85,14 +72,15 @@ def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     """
     levels = thresholds(iou)
     pairs = overlaps(benchmark, iou=levels) if pairs is None else pairs
-    gold_key = _key(benchmark.gold)
+    gold_key, every_key = _key(benchmark.gold), _key(benchmark.predictions)
+    n_cells = len(benchmark.images) * len(benchmark.gold["class"].cat.categories)
     model_of_pair = pairs["model"].cat.codes.to_numpy()
     parts: list[tuple] = []
     for code, rows in _models(benchmark):
         low, high = np.searchsorted(model_of_pair, [code, code + 1])
         gold_row, predicted_row, overlap = _columns(pairs, low, high)
-        predicted_key = _key(benchmark.predictions.iloc[rows])
-        keys, cell = np.unique(np.concatenate([gold_key, predicted_key]), return_inverse=True)
+        predicted_key = every_key[rows]
+        keys, cell = compressed(np.concatenate([gold_key, predicted_key]), n_cells)
         n_gold = np.bincount(cell[: len(gold_key)], minlength=len(keys))
         n_predicted = np.bincount(cell[len(gold_key) :], minlength=len(keys))
         in_gold, in_predicted = n_gold > 0, n_predicted > 0
@@ -153,6 +141,10 @@ def _columns(pairs: pd.DataFrame, low: int, high: int) -> list[np.ndarray]:
     return [pairs[name].to_numpy()[low:high] for name in ("gold_row", "predicted_row", "overlap")]
 
 
+def _boxes(table: pd.DataFrame) -> np.ndarray:
+    return np.column_stack([table[name] for name in BOX_COLUMNS])
+
+
 def _key(boxes: pd.DataFrame) -> np.ndarray:
     """One integer for image and class."""
     classes = boxes["class"].cat
@@ -175,16 +167,19 @@ def _valid(benchmark: Benchmark) -> np.ndarray:
 
 def _counts_table(benchmark: Benchmark, parts: list[tuple]) -> pd.DataFrame:
     """Stack (model code, threshold, keys, tp, number in gold, number predicted) into the counts table."""
-    sizes = [len(part[2]) for part in parts]
-    keys = np.concatenate([part[2] for part in parts]) if parts else np.empty(0, np.int64)
+    model, level, keys, *sides = zip(*parts, strict=True) if parts else ((),) * 6
+    sizes = [len(one) for one in keys]
+    keys = np.concatenate([np.empty(0, np.int64), *keys])
     tp, n_gold, n_predicted = (
-        np.concatenate([part[at].astype(np.int64) for part in parts]) if parts else np.empty(0, np.int64) for at in (3, 4, 5)
+        np.concatenate([np.empty(0, np.int32), *side], dtype=np.int32, casting="unsafe") for side in sides
     )
-    level = np.repeat(np.array([part[1] for part in parts], float), sizes)
-    image, label = np.divmod(keys, len(benchmark.gold["class"].cat.categories))
+    level = np.repeat(np.array(level, float), sizes)
+    n_classes = len(benchmark.gold["class"].cat.categories)
+    image = keys // n_classes
+    label = keys - image * n_classes
     return pd.DataFrame(
         {
-            "model": categorical(np.repeat(np.array([part[0] for part in parts], int), sizes), benchmark.models),
+            "model": categorical(np.repeat(np.array(model, np.int16), sizes), benchmark.models),
             "task": categorical((~np.isnan(level)).astype(np.int8), TASKS),
             "iou": level,
             "relation": categorical(np.zeros(len(keys), np.int8), RELATIONS),

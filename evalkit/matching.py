@@ -40,8 +40,8 @@ def maximum_matching(left: np.ndarray, right: np.ndarray, n_left: int, n_right: 
     alone = _alone(left, right, n_left, n_right)
     match[left[alone]] = right[alone]
     if not alone.all():
-        rows, row = _compressed(left[~alone], n_left)
-        columns, column = _compressed(right[~alone], n_right)
+        rows, row = compressed(left[~alone], n_left)
+        columns, column = compressed(right[~alone], n_right)
         graph = csr_matrix((np.ones(len(row), bool), (row, column)), shape=(len(rows), len(columns)))
         found = maximum_bipartite_matching(graph, perm_type="column")
         match[rows[found >= 0]] = columns[found[found >= 0]]
@@ -113,20 +113,26 @@ def _split(component: np.ndarray) -> list[np.ndarray | slice]:
     return np.split(order, np.flatnonzero(np.diff(component[order])) + 1)
 
 
+def compressed(rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows, ascending, and the position of each row among them; rows are below ``n``.
+
+    As ``numpy.unique`` with its inverse, by flags instead of a sort unless ``n`` is far more than there are rows.
+    """
+    if n > 100 * len(rows):
+        return np.unique(rows, return_inverse=True)
+    used = np.zeros(n, bool)
+    used[rows] = True
+    return np.flatnonzero(used), (np.cumsum(used, dtype=np.int32) - 1)[rows]
+
+
 def _alone(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> np.ndarray:
     """Edges that share no row with another edge."""
     return (np.bincount(left, minlength=n_left)[left] == 1) & (np.bincount(right, minlength=n_right)[right] == 1)
 
 
-def _compressed(rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different rows, ascending, and the position of each row among them."""
-    used = np.bincount(rows, minlength=n) > 0
-    return np.flatnonzero(used), (np.cumsum(used, dtype=np.int32) - 1)[rows]
-
-
 def _ranked(rows: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different rows in the order of their ranks, and the position of each row among them."""
-    different, inverse = np.unique(rows, return_inverse=True)
+    different, inverse = compressed(rows, len(rank))
     order = np.argsort(rank[different], kind="stable")
     position = np.empty(len(order), np.int32)
     position[order] = np.arange(len(order))

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from evalkit.counts import IOU_THRESHOLDS, RELATIONS, TASKS
+from evalkit.counts import IOU_THRESHOLDS, OUTCOMES, RELATIONS, TASKS
 from evalkit.tables import STATES, Benchmark, EvalkitError, categorical
 
 SCOPES = ["valid", "common"]
 VIEW = "all"
+EMPTY_SCOPE = "empty scope: no image with a valid response"
 SCORE_COLUMNS = [
     *(
         "model",
@@ -123,31 +124,35 @@ def scores(benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float =
     """
     labels, pools = score_rows(benchmark)
     blocks, totals, n_images = _class_totals(benchmark, counts)
-    tp, fp, fn = np.moveaxis(np.einsum("rc,bck->brk", pools, totals), -1, 0)
+    pooled = pools.astype(float) @ totals
+    tp, fp, fn = np.moveaxis(pooled, -1, 0)
     n_listed = len(benchmark.classes)
-    table = pd.DataFrame({name: blocks[name].repeat(len(labels)).array for name in blocks})
-    for name in labels:
-        table[name] = np.tile(labels[name].to_numpy(object), len(blocks))
+    macro = np.tile(labels["average"].isin(POPULATIONS), len(blocks))
+    empty = np.repeat(n_images == 0, len(labels))
+    shown = {"tp": tp, "fp": fp, "fn": fn, "n_gold": np.where(macro.reshape(tp.shape), (tp + fn)[:, :1], tp + fn)}
+    columns = {name: blocks[name].array.repeat(len(labels)) for name in blocks}
+    columns |= {name: np.tile(labels[name].to_numpy(object), len(blocks)) for name in labels}
+    for name, values in shown.items():
+        hidden = empty if name == "n_gold" else empty | macro
+        columns[name] = pd.arrays.IntegerArray(values.ravel().astype(np.int64), hidden)
     for name, ratio in RATIOS.items():
-        table[name] = averages(totals, pools, labels, ratio, n_listed=n_listed, zero_division=zero_division).ravel()
-    macro = table["average"].isin(POPULATIONS).to_numpy()
-    n_gold = np.where(labels["average"].isin(POPULATIONS), (tp + fn)[:, :1], tp + fn).ravel()
-    lacking = np.select(
-        [(tp + fn == 0) & (tp + fp == 0), tp + fn == 0, tp + fp == 0],
-        ["no gold, no predictions", "no gold", "no predictions"],
-        "",
-    ).ravel()
-    population = np.column_stack([POPULATIONS[name](totals[:, :n_listed]).any(axis=1) for name in POPULATIONS])
-    represented = population[:, labels["average"].map({name: at for at, name in enumerate(POPULATIONS)}).fillna(0).astype(int)]
-    table["reason"] = np.where(macro, np.where(represented.ravel(), "", "no class represented"), lacking)
-    for name, values in {"tp": tp.ravel(), "fp": fp.ravel(), "fn": fn.ravel(), "n_gold": n_gold}.items():
-        table[name] = pd.array(values, dtype="Int64")
-    table.loc[macro, ["tp", "fp", "fn"]] = pd.NA
-    table["n_images"] = np.repeat(n_images, len(labels))
-    empty = (table["n_images"] == 0).to_numpy()
-    table.loc[empty, ["tp", "fp", "fn", "n_gold", *RATIOS]] = pd.NA
-    table.loc[empty, "reason"] = "empty scope: no image with a valid response"
-    return table.reindex(columns=SCORE_COLUMNS)
+        values = averages(totals[:, :n_listed], pooled, labels, ratio, zero_division=zero_division)
+        columns[name] = np.where(empty, np.nan, values.ravel())
+    columns["reason"] = np.where(empty, EMPTY_SCOPE, _lacking(tp, fp, fn, totals[:, :n_listed], labels).ravel())
+    columns["n_images"] = np.repeat(n_images, len(labels))
+    return pd.DataFrame(columns).reindex(columns=SCORE_COLUMNS)
+
+
+def _lacking(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, listed: np.ndarray, labels: pd.DataFrame) -> np.ndarray:
+    """Why a ratio of a row is undefined, as text of shape (blocks, rows); empty where all are defined."""
+    no_gold, no_predictions = tp + fn == 0, tp + fp == 0
+    reason = np.select(
+        [no_gold & no_predictions, no_gold, no_predictions], ["no gold, no predictions", "no gold", "no predictions"], ""
+    ).astype(object)
+    for name, represented in POPULATIONS.items():
+        some = represented(listed).any(axis=1)
+        reason[:, labels["average"] == name] = np.where(some, "", "no class represented")[:, None]
+    return reason
 
 
 def undefined_as_nan(scores: pd.DataFrame) -> pd.DataFrame:
@@ -163,30 +168,22 @@ def undefined_as_nan(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def averages(
-    totals: np.ndarray,
-    pools: np.ndarray,
-    labels: pd.DataFrame,
-    ratio: Callable,
-    *,
-    n_listed: int,
-    zero_division: float = 0.0,
+    listed: np.ndarray, pooled: np.ndarray, labels: pd.DataFrame, ratio: Callable, *, zero_division: float = 0.0
 ) -> np.ndarray:
-    """One ratio for every row of :func:`score_rows`, from the class totals of any number of blocks.
+    """One ratio for every row of :func:`score_rows`, for any number of blocks of counts.
 
     Parameters
     ----------
-    totals : counts of shape (blocks, classes, 3), the last axis tp, fp, fn
-    pools, labels : from :func:`score_rows`
+    listed : counts of the classes of the class list, of shape (blocks, classes, 3), the last axis tp, fp, fn
+    pooled : counts that the rows pool, of shape (blocks, rows, 3)
+    labels : from :func:`score_rows`
     ratio : one of ``RATIOS``
-    n_listed : how many of the classes, the first ones, are of the class list
 
     Returns
     -------
     array of shape (blocks, rows). A macro average has the population of its own block; without one it is undefined.
     """
-    pooled = np.einsum("rc,bck->brk", pools, totals)
     values = ratio(*np.moveaxis(pooled, -1, 0), zero_division=zero_division)
-    listed = totals[:, :n_listed]
     per_class = ratio(*np.moveaxis(listed, -1, 0), zero_division=zero_division)
     for name, represented in POPULATIONS.items():
         population = represented(listed)
@@ -262,9 +259,12 @@ def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFr
     """
     n_classes = len(counts["class"].cat.categories)
     iou_code, ious = pd.factorize(counts["iou"], use_na_sentinel=False)
-    code = (counts["task"].cat.codes.to_numpy(np.int64) * len(RELATIONS) + counts["relation"].cat.codes) * len(ious) + iou_code
+    task, relation = (counts[name].cat.codes.to_numpy(np.int32) for name in ("task", "relation"))
+    code = (task * len(RELATIONS) + relation) * len(ious) + iou_code
     present = np.flatnonzero(np.bincount(code))
-    kind = np.searchsorted(present, code)
+    kind = np.zeros(present.max(initial=0) + 1, np.int32)
+    kind[present] = np.arange(len(present))
+    kind = kind[code]
     kinds = pd.DataFrame(
         {
             "task": categorical(present // max(len(ious), 1) // len(RELATIONS), TASKS),
@@ -275,22 +275,28 @@ def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFr
     if counts.empty:  # nothing in gold and nothing predicted still has its rows
         localisation = [("localisation", level, "exact") for level in IOU_THRESHOLDS]
         kinds = pd.DataFrame([("classification", np.nan, "exact"), *localisation], columns=["task", "iou", "relation"])
-    model = counts["model"].cat.codes.to_numpy(np.int64)
+    model = counts["model"].cat.codes.to_numpy(np.int32)
     image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
     cell = (model * len(kinds) + kind) * n_classes + label
     size = len(benchmark.models) * len(kinds) * n_classes
     masks = scopes(benchmark)
-    totals, blocks, n_images = [], [], []
-    for scope, mask in masks.items():
-        rows = slice(None) if mask.all() else mask[model, image]
-        sums = [np.bincount(cell[rows], counts[name].to_numpy()[rows], minlength=size) for name in ("tp", "fp", "fn")]
-        totals.append(np.stack(sums, axis=-1).reshape(len(benchmark.models), len(kinds), n_classes, 3))
+    whole = _sums(cell, counts, size)
+    totals, n_images = [], []
+    for mask in masks.values():
+        sums = whole if mask.all() else _sums(cell, counts, size, mask[model, image])
+        totals.append(sums.reshape(len(benchmark.models), len(kinds), n_classes, 3))
         n_images.append(np.repeat(mask.sum(axis=1)[:, None], len(kinds), axis=1))
-        blocks += [scope]
     totals, n_images = np.stack(totals, axis=1), np.stack(n_images, axis=1)
-    product = pd.MultiIndex.from_product([benchmark.models, blocks, range(len(kinds))], names=["model", "scope", "kind"])
-    frame = product.to_frame(index=False)
-    frame = pd.concat([frame[["model", "scope"]], kinds.iloc[frame["kind"]].reset_index(drop=True)], axis=1)
-    frame["model"] = pd.Categorical(frame["model"], categories=benchmark.models)
-    frame["scope"] = pd.Categorical(frame["scope"], categories=[*SCOPES, VIEW])
+    of_model, of_scope, of_kind = np.indices((len(benchmark.models), len(masks), len(kinds))).reshape(3, -1)
+    frame = pd.DataFrame(
+        {
+            "model": categorical(of_model, benchmark.models),
+            "scope": categorical(of_scope, list(masks)),
+            **{name: kinds[name].array.take(of_kind) for name in kinds},
+        }
+    )
     return frame, totals.reshape(-1, n_classes, 3), n_images.ravel()
+
+
+def _sums(cell: np.ndarray, counts: pd.DataFrame, size: int, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+    return np.stack([np.bincount(cell[rows], counts[name].to_numpy()[rows], size) for name in OUTCOMES], axis=-1)

@@ -332,7 +332,7 @@ def response_tables(
     predictions = _boxes_table(images, box_row[keep], categorical(class_code[keep], index), said.boxes[keep])
     predictions["score"] = np.nan if said.score is None else said.score[keep]
     responses = pd.DataFrame(
-        {"image_id": images["image_id"], "state": categorical(state, STATES), "reason": pd.Series(reason, dtype=str)},
+        {"image_id": images["image_id"], "state": categorical(state, STATES), "reason": _text(reason)},
         copy=False,
     )
     return responses, predictions
@@ -363,6 +363,11 @@ def _boxes_table(images: pd.DataFrame, image_row: np.ndarray, label: pd.Categori
         **{name: boxes[:, column] for column, name in enumerate(BOX_COLUMNS)},
     }
     return pd.DataFrame(columns, copy=False)
+
+
+def _text(values: np.ndarray) -> pd.Series:
+    """Text as a column; most often all of it is empty."""
+    return pd.Series(values, dtype=str) if values.any() else pd.Series("", index=range(len(values)), dtype=str)
 
 
 def _column(said: Annotations, name: str) -> np.ndarray:
@@ -446,7 +451,7 @@ def _rows_in_gold(
 def _box_faults(boxes: np.ndarray, width: np.ndarray, height: np.ndarray) -> list[tuple[str, np.ndarray, str]]:
     """Every rule that a box can break, as a mask over the boxes. The order matters: a box has one fault."""
     x_min, y_min, x_max, y_max = boxes.T
-    finite = np.isfinite(boxes).all(axis=1)
+    finite = np.logical_and.reduce(np.isfinite(boxes.T))
     inverted = finite & ((x_max < x_min) | (y_max < y_min))
     zero = finite & ~inverted & ((x_max == x_min) | (y_max == y_min))
     upright = finite & ~inverted

@@ -54,6 +54,19 @@ ENDINGS = {
 __all__ = ["options_from", "read_benchmark", "read_classes"]
 
 
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """Decoded rows hold no cycles, and looking for some costs more than the decoding."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_collector_off()
 def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[str] = (), folder: str | Path = ".") -> Benchmark:
     """Read a benchmark and check it, once.
 
@@ -138,19 +151,6 @@ def read_classes(path: str | Path) -> pd.DataFrame:
     return classes_table(rows, file=path.name, place=lambda row: f"line {rows.index[row]}")
 
 
-@contextlib.contextmanager
-def _collector_off() -> Iterator[None]:
-    """Decoded rows hold no cycles, and looking for some costs more than the decoding."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@_collector_off()
 def _read(options: FileOptions, context: Context) -> Annotations:
     """Read one file by its format, which is told by its ending unless it is given."""
     path = context.path(options.path)

@@ -65,7 +65,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     entry = "annotations[{}]" if document else "entry [{}]"
     position = range(len(annotations))
     notes: list[Note] = []
-    if b'"iscrowd"' in data and any(map(attrgetter("iscrowd"), annotations)):
+    if any(map(attrgetter("iscrowd"), annotations)):
         crowd = [row for row in position if annotations[row].iscrowd]
         if options.crowd != "drop":
             text = "a crowd box (iscrowd: 1) is neither one object nor none; set `crowd: drop` to leave such boxes out"
@@ -75,7 +75,8 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         notes.append(("crowd_dropped", len(crowd), _images_of(annotations, crowd)))
         position = [row for row in position if not annotations[row].iscrowd]
         annotations = [annotations[row] for row in position]
-    if b'"ignore"' in data and (ignored := [row for row, one in enumerate(annotations) if one.ignore]):
+    if any(map(attrgetter("ignore"), annotations)):
+        ignored = [row for row, one in enumerate(annotations) if one.ignore]
         notes.append(("ignore_flag_not_used", len(ignored), _images_of(annotations, ignored)))
 
     image_code, said_ids = factorise([one.image_id for one in annotations])
@@ -87,7 +88,10 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         if (row_of_code < 0).any():  # ids may be numbers here and text there
             row_of_code = positions(image_ids(said_ids), dict(zip(ids, range(len(ids)), strict=True)))
     else:
-        row_of_code, ids = factorise(image_ids(said_ids))
+        ids = image_ids(said_ids)
+        row_of_code = np.arange(len(ids))
+        if len(set(ids)) < len(ids):  # 12 and "12" are one image
+            row_of_code, ids = factorise(ids)
     box_image = row_of_code[image_code] if said_ids else image_code
     category_code, category_ids = factorise([one.category_id for one in annotations])
 
