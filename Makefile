@@ -19,8 +19,8 @@ INSTALL := $(RUN) pip install --quiet --disable-pip-version-check
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
-book: $(VENV)/installed $(filter $(SAMPLE),$(BENCHMARK))
-	@file="$(BENCHMARK)"; [ -f "$$file" ] || [ ! -f "$(PWD)/$$file" ] || file="$(PWD)/$$file"; \
+book: $(VENV)/installed $(filter $(SAMPLE),$(or $(BENCHMARK),$(SAMPLE)))
+	@file="$(or $(BENCHMARK),$(SAMPLE))"; [ -f "$$file" ] || [ ! -f "$(PWD)/$$file" ] || file="$(PWD)/$$file"; \
 	  set -x; $(RUN) evalkit report --benchmark "$$file"
 
 test: $(VENV)/installed-dev
@@ -40,7 +40,7 @@ shots: $(VENV)/installed-dev
 	$(VENV)/bin/python tests/book_checks.py _build/html --shots $(SHOTS)
 
 clean:
-	rm -rf _build _build.new _build.old book/executed book/vendor toytown shots build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build _build.new _build.old book/.report.lock book/executed book/vendor toytown shots build *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find evalkit tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(SAMPLE): | $(VENV)/installed

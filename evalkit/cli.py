@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import evalkit
-from evalkit.counts import IOU_THRESHOLDS
+from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
 from evalkit.formats.options import BenchmarkOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError
@@ -37,6 +37,9 @@ class _Commands(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
+        except KeyboardInterrupt:
+            click.echo("\nevalkit: interrupted", err=True)
+            context.exit(130)
         except EvalkitError as error:
             failure = click.ClickException(str(error))
             failure.exit_code = 1 if isinstance(error, CheckFailed) else 2
@@ -118,20 +121,21 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     except DataError as error:
         for finding in error.findings:
             click.echo(str(finding))
-        raise EvalkitError(f"{len(error.findings)} findings; nothing was scored") from None
+        raise EvalkitError(f"{len(error.findings)} finding{'s' * (len(error.findings) != 1)}; nothing was scored") from None
     if quiet:
         return
     images = benchmark.images
     facts = {
         "images": len(images),
-        "negative images": len(images) - benchmark.gold["image_id"].nunique(),
+        "negative images": int((benchmark.gold_boxes_per_image == 0).sum()),
         "gold boxes": len(benchmark.gold),
         "classes": len(benchmark.classes),
         "domains": len(benchmark.domains),
         "models": len(benchmark.models),
     }
-    click.echo(f"{benchmark.name}: " + ", ".join(f"{value:,} {name}" for name, value in facts.items()))
-    _print_table(_states(benchmark))
+    click.echo(f"{benchmark.name}: " + ", ".join(f"{name} {value:,}" for name, value in facts.items()))
+    if benchmark.models:
+        _print_table(_states(benchmark))
     notes = evalkit.data_notes(benchmark)
     if len(notes):
         click.echo("\nNoticed and accepted:")
@@ -185,9 +189,9 @@ def score(
         raise EvalkitError("there are no predictions to score")
     pairs = evalkit.overlaps(benchmark, iou=iou)
     counts = evalkit.count(benchmark, iou=iou, pairs=pairs)
-    scores = evalkit.scores(benchmark, counts, zero_division=float(zero_division))
+    scores = evalkit.scores(benchmark, counts, zero_division=float(zero_division), iou=iou)
     coverage = evalkit.coverage(benchmark)
-    record = _record(source, path, benchmark, scores, coverage, iou, zero_division, require_complete, start)
+    record = _record(source, path, benchmark, coverage, iou, zero_division, require_complete, start)
     files = {
         f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
         f"coverage.{kind}": coverage,
@@ -233,8 +237,9 @@ def sample(out: Path, images: int, seed: int, quiet: bool) -> None:
 def report(benchmark: Path, parameters: tuple[str, ...], quiet: bool) -> None:
     """Run every notebook on a benchmark and render the book into _build/html.
 
-    Starts from clean folders. A cell that fails, an unknown parameter or a warning of the book's build ends it with status 2;
-    the earlier book stays until the new one is complete.
+    The book is made in the checkout of the project, whatever the current folder, and starts from clean folders. A cell that
+    fails, an unknown parameter or a warning of the book's build ends it with status 2; the earlier book stays until the new
+    one is complete.
 
     \b
     Example:
@@ -265,8 +270,8 @@ def _states(benchmark: Benchmark) -> pd.DataFrame:
 
 
 def _headline(scores: pd.DataFrame) -> pd.DataFrame:
-    """The F2 of each model: class sets, and boxes at the highest threshold, micro and macro, valid scope."""
-    top = scores["iou"].max()
+    """The F2 of each model, micro and macro, valid scope: class sets, and boxes at 0.50 or else the highest threshold."""
+    top = HEADLINE_IOU if (scores["iou"] == HEADLINE_IOU).any() else scores["iou"].max()
     rows = scores[
         (scores["scope"] == "valid") & (scores["level"] == "overall") & (scores["iou"].isna() | (scores["iou"] == top))
     ]
@@ -283,7 +288,6 @@ def _record(
     source: BenchmarkOptions,
     path: Path | None,
     benchmark: Benchmark,
-    scores: pd.DataFrame,
     coverage: pd.DataFrame,
     iou: tuple[float, ...],
     zero_division: str,

@@ -8,7 +8,7 @@ hold boxes, so the gold of any other image is counted as missed; a scope then ch
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from evalkit.matching import best_matching, compressed, maximum_matching
 from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, categorical
 
 IOU_THRESHOLDS = (0.30, 0.40, 0.50)
+HEADLINE_IOU = 0.50
 TASKS = ["classification", "localisation"]
 RELATIONS = ["exact", "semantic"]
 OUTCOMES = ["tp", "fp", "fn"]
@@ -28,6 +29,8 @@ def thresholds(iou: Sequence[float]) -> list[float]:
 
     Raises EvalkitError if there is none, or one is not above 0 and at most 1.
     """
+    if isinstance(iou, str) or not isinstance(iou, Iterable):
+        raise EvalkitError(f"iou must be a list of thresholds, not {iou!r}")
     for value in iou:
         if not 0 < value <= 1:
             raise EvalkitError(f"iou must be above 0 and at most 1, not {value}")
@@ -44,13 +47,16 @@ def overlaps(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS) -> 
     DataFrame ``model, gold_row, predicted_row, overlap`` in the order of models; rows number ``benchmark.gold`` and
     ``benchmark.predictions``.
     """
+    lowest = thresholds(iou)[0]
     gold, predictions = benchmark.gold, benchmark.predictions
     gold_row, predicted_row, overlap = candidate_pairs(
-        _key(gold), _boxes(gold), _key(predictions), _boxes(predictions), minimum_iou=min(iou)
+        _key(gold), _boxes(gold), _key(predictions), _boxes(predictions), minimum_iou=lowest
     )
     model = predictions["model"].cat.codes.to_numpy()[predicted_row]
     columns = {"gold_row": gold_row, "predicted_row": predicted_row, "overlap": overlap}
-    return pd.DataFrame({"model": categorical(model, benchmark.models), **columns}, copy=False)
+    table = pd.DataFrame({"model": categorical(model, benchmark.models), **columns}, copy=False)
+    table.attrs["lowest"] = lowest
+    return table
 
 
 def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -71,7 +77,7 @@ def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     predicted boxes, for every image and class.
     """
     levels = thresholds(iou)
-    pairs = overlaps(benchmark, iou=levels) if pairs is None else pairs
+    pairs = _pairs(benchmark, levels, pairs)
     gold_key, every_key = _key(benchmark.gold), _key(benchmark.predictions)
     n_cells = len(benchmark.images) * len(benchmark.gold["class"].cat.categories)
     model_of_pair = pairs["model"].cat.codes.to_numpy()
@@ -101,15 +107,15 @@ def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
 
     Returns
     -------
-    DataFrame ``model, iou, image_id, class, outcome, overlap, reason, gold_x_min … gold_y_max, predicted_x_min …
+    DataFrame ``model, iou, image_id, class, outcome, overlap, gold_x_min … gold_y_max, predicted_x_min …
     predicted_y_max, score``: one row for each ``tp`` (both boxes and their IoU), ``fp`` (no gold box) and ``fn`` (no
-    predicted box); what a row lacks is NaN. ``reason`` is empty.
+    predicted box); what a row lacks is NaN.
     """
     levels = thresholds(iou)
-    pairs = overlaps(benchmark, iou=levels) if pairs is None else pairs
+    pairs = _pairs(benchmark, levels, pairs)
     gold, predictions = benchmark.gold, benchmark.predictions
     gold_rank, predicted_rank = _coordinate_rank(gold), _coordinate_rank(predictions)
-    valid = _valid(benchmark)
+    valid = benchmark.valid
     gold_image = gold["image_id"].cat.codes.to_numpy()
     model_of_pair = pairs["model"].cat.codes.to_numpy()
     tables = []
@@ -137,6 +143,12 @@ def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     return pd.concat(tables, ignore_index=True)
 
 
+def _pairs(benchmark: Benchmark, levels: list[float], pairs: pd.DataFrame | None) -> pd.DataFrame:
+    if pairs is not None and pairs.attrs.get("lowest", 0) > levels[0]:
+        raise EvalkitError(f"pairs hold IoU from {pairs.attrs['lowest']} on, which is not enough for iou {levels[0]}")
+    return overlaps(benchmark, iou=levels) if pairs is None else pairs
+
+
 def _columns(pairs: pd.DataFrame, low: int, high: int) -> list[np.ndarray]:
     return [pairs[name].to_numpy()[low:high] for name in ("gold_row", "predicted_row", "overlap")]
 
@@ -157,12 +169,6 @@ def _models(benchmark: Benchmark) -> Iterator[tuple[int, slice]]:
     edges = np.searchsorted(codes, np.arange(len(benchmark.models) + 1))
     for code, (low, high) in enumerate(itertools.pairwise(edges)):
         yield code, slice(int(low), int(high))
-
-
-def _valid(benchmark: Benchmark) -> np.ndarray:
-    """Whether each model's response to each image is valid, shape (models, images)."""
-    valid = (benchmark.responses["state"] == "valid").to_numpy()
-    return valid.reshape(len(benchmark.models), len(benchmark.images))
 
 
 def _counts_table(benchmark: Benchmark, parts: list[tuple]) -> pd.DataFrame:
@@ -224,7 +230,6 @@ def _match_table(
             **columns,
             "outcome": categorical(outcome, OUTCOMES),
             "overlap": overlap,
-            "reason": pd.Series("", index=range(len(outcome)), dtype=str),
             **boxes,
         }
     )

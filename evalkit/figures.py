@@ -7,6 +7,7 @@ readers). Figures have a light ground of their own, so that they read on a dark 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,10 +18,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from evalkit.metrics import fbeta
-from evalkit.tables import BOX_COLUMNS, Benchmark
+from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+LONGEST = 30  # characters of a name in a figure
 INK, MUTED, GRID = "#1b1f24", "#57606a", "#d8dee4"
 STYLE = {
     "axes.edgecolor": MUTED,
@@ -36,6 +38,7 @@ STYLE = {
     "font.size": 10,
     "grid.color": GRID,
     "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text: a reader's fonts have the glyphs that ours lacks
     "svg.hashsalt": "evalkit",
     "xtick.color": INK,
     "ytick.color": INK,
@@ -47,22 +50,25 @@ def use_style() -> None:
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
     plt.rcParams.update(STYLE)
+    warnings.filterwarnings("ignore", message=r"Glyph .* missing from font", category=UserWarning)
     set_matplotlib_formats("svg", metadata={"Date": None}, bbox_inches="tight")
 
 
-def plain(text: str) -> str:
-    """A name as text for a figure, in which a dollar sign would begin a formula."""
-    return text.replace("$", r"\$")
+def plain(name: str) -> str:
+    """A name as text for a figure: a dollar sign would begin a formula, and what is very long is cut in its middle."""
+    half = LONGEST // 2
+    name = name if len(name) <= LONGEST else f"{name[:half]}…{name[-half:]}"
+    return name.replace("$", r"\$")
 
 
-def classes(benchmark: Benchmark, *, most: int = 40) -> Axes:
+def classes(benchmark: Benchmark) -> Axes:
     """Bars of the number of gold boxes per class, grouped by domain, largest domain first."""
     boxes = benchmark.gold["class"].value_counts()
     table = benchmark.classes.assign(boxes=benchmark.classes["class_name"].map(boxes).fillna(0).astype(int))
     size = table.groupby("domain")["boxes"].sum()
     table = table.assign(size=table["domain"].map(size)).sort_values(
         ["size", "domain", "boxes", "class_name"], ascending=[False, True, False, True]
-    )[:most]
+    )
     domains = list(dict.fromkeys(table["domain"]))
     _, axes = plt.subplots(figsize=(7, 0.8 + 0.27 * len(table)))
     hatches = ["", "///", "...", "xxx", "\\\\\\", "ooo"]
@@ -91,8 +97,7 @@ def classes(benchmark: Benchmark, *, most: int = 40) -> Axes:
 
 def boxes_per_image(benchmark: Benchmark) -> Axes:
     """Bars of the number of images by their number of gold boxes; clean images are at 0."""
-    per_image = np.bincount(benchmark.gold["image_id"].cat.codes, minlength=len(benchmark.images))
-    images = np.bincount(per_image)
+    images = np.bincount(benchmark.gold_boxes_per_image)
     _, axes = plt.subplots(figsize=(7, 2.6))
     bars = axes.bar(range(len(images)), images, color=COLOURS[0], width=0.85)
     bars[0].set(facecolor="white", edgecolor=COLOURS[0], linewidth=1.5)
@@ -128,8 +133,11 @@ def dots(table: pd.DataFrame, *, label: str, xlabel: str) -> Axes:
 
     ``table`` has the labels as index and a column of values from 0 to 1 for each model; NaN is left out.
     """
-    _, axes = plt.subplots(figsize=(7, 1.3 + 0.36 * len(table)))
-    spread = np.linspace(-0.24, 0.24, len(table.columns)) if len(table.columns) > 1 else [0]
+    longest = max((len(plain(str(name))) for name in table.columns), default=1)
+    columns = min(max(76 // (longest + 5), 1), max(len(table.columns), 1))
+    legend = 0.22 * math.ceil(len(table.columns) / columns)
+    _, axes = plt.subplots(figsize=(7, 1 + legend + max(0.36, 0.06 * len(table.columns)) * len(table)))
+    spread = np.linspace(-0.32, 0.32, len(table.columns)) if len(table.columns) > 1 else [0]
     for number, (model, values) in enumerate(table.items()):
         style = {**_line(number), "linestyle": "none"}
         axes.plot(values, np.arange(len(table)) + spread[number], label=plain(str(model)), **style)
@@ -139,7 +147,6 @@ def dots(table: pd.DataFrame, *, label: str, xlabel: str) -> Axes:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set(xlabel=xlabel, ylabel=label, xlim=(-0.02, 1.02))
-    columns = min(len(table.columns), 4)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, handletextpad=0.2)
     return axes
 
@@ -160,6 +167,9 @@ def headline(table: pd.DataFrame) -> Axes:
         axes.scatter(table[name], place, s=64, linewidth=2, zorder=3, **style)
     for row, (low, high) in enumerate(zip(table.min(axis=1), table.max(axis=1), strict=True)):
         gap = {"textcoords": "offset points", "va": "center", "color": INK, "fontsize": 9}
+        if np.isnan(high):
+            axes.annotate("not defined", (0, row), xytext=(0, 0), **gap)
+            continue
         axes.annotate(f"{high:.2f}", (high, row), xytext=(8, 0), **gap)
         if high - low > 0.005:
             axes.annotate(f"{low:.2f}", (low, row), xytext=(-8, 0), ha="right", **gap)
@@ -204,6 +214,9 @@ def pictures(
     Returns the array of Axes.
     """
     image_ids = list(image_ids)
+    unknown = [name for name in image_ids if name not in benchmark.images["image_id"].cat.categories]
+    if unknown or not image_ids:
+        raise EvalkitError(f"image_ids: there is no image {unknown[0]!r}" if unknown else "image_ids: name at least one image")
     rows = math.ceil(len(image_ids) / columns)
     _, grid = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.7 * rows), squeeze=False)
     images = benchmark.images.set_index("image_id")
@@ -256,18 +269,28 @@ def _box(axes: Axes, box: Sequence[float], name: str, colour: str, line: str, wi
     axes.add_patch(Rectangle((x_min, y_min), **shape, edgecolor=colour, linewidth=width, linestyle=line))
     if name:
         frame = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
-        axes.text(x_min, y_min, name, fontsize=7, color=INK, va="bottom", bbox=frame, clip_on=True)
+        right = x_min > sum(axes.get_xlim()) / 2  # a name grows into the picture
+        style = {"fontsize": 7, "color": INK, "va": "bottom", "ha": "right" if right else "left", "bbox": frame}
+        axes.text(x_max if right else x_min, y_min, name, clip_on=True, **style)
 
 
 def _line(number: int) -> dict:
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "markersize": 7}
+    """A colour and a marker; where the colours come round again, they meet other markers."""
+    turn, colour = divmod(number, len(COLOURS))
+    return {"color": COLOURS[colour], "marker": MARKERS[(number + turn) % len(MARKERS)], "markersize": 7}
 
 
 def _label_ends(axes: Axes, ends: dict[str, tuple[float, float, int]]) -> None:
     """Names at the ends of lines, moved apart where they would overlap."""
-    gap, last = 0.055, -np.inf
-    for model, (x, y, number) in sorted(ends.items(), key=lambda item: item[1][1]):
-        last = max(y, last + gap)
+    order = sorted(ends, key=lambda model: ends[model][1])
+    gap = min(0.055, 1 / max(len(ends), 1))
+    places = [ends[model][1] for model in order]
+    for at in range(1, len(places)):
+        places[at] = max(places[at], places[at - 1] + gap)
+    for at in reversed(range(len(places))):  # back below the top
+        places[at] = min(places[at], 1 - gap * (len(places) - 1 - at))
+    for model, place in zip(order, places, strict=True):
+        x, y, number = ends[model]
         colour = COLOURS[number % len(COLOURS)]
         axes.annotate(
             plain(str(model)),
@@ -277,4 +300,4 @@ def _label_ends(axes: Axes, ends: dict[str, tuple[float, float, int]]) -> None:
             va="center",
             color=colour,
             annotation_clip=False,
-        ).set_position((18, last))
+        ).set_position((18, place))

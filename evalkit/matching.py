@@ -10,8 +10,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-TIE = 1e-9  # weight sums closer than this are a tie, which the order of the rows then decides
-
 
 def maximum_matching(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> np.ndarray:
     """A maximum-cardinality matching of a bipartite graph.
@@ -53,8 +51,8 @@ def best_matching(
 ) -> np.ndarray:
     """Of the maximum-cardinality matchings, the one with the largest sum of weights.
 
-    Sums that differ by less than 1e-9 are a tie: then rows of smaller rank are matched first, and to each other. With ranks
-    that come from the rows' own values, the result does not depend on the order of rows or edges.
+    Rows are put in the order of their ranks before anything is solved, so where several matchings have that sum, ranks decide
+    among them. With ranks that come from the rows' own values, the result does not depend on the order of rows or edges.
 
     Each connected component is solved as an assignment problem that is padded with just as many dummies as the maximum
     matching leaves rows unmatched, so that no pair can be given up for weight.
@@ -152,14 +150,6 @@ def _assignment(
     cost = np.full((n_rows, n_columns + n_rows - pairs), np.inf)
     cost[:, n_columns:] = 0.0
     cost[row, column] = -weight
-    high, across = np.arange(n_rows) / n_rows, np.arange(n_columns) / n_columns
-    aslant = np.subtract.outer(high, across)
-    np.abs(aslant, out=aslant)
-    aslant /= 4 * n_columns  # less than a step of either side: it decides who is whose once it is clear who is matched
-    aslant += high[:, None]
-    aslant += across
-    aslant *= TIE / (4 * n_rows)  # all of an assignment's steps together stay below the tie
-    cost[:, :n_columns] += aslant
     chosen_row, chosen_column = linear_sum_assignment(cost)
     real = chosen_column < n_columns
     return chosen_row[real], chosen_column[real]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from evalkit.counts import IOU_THRESHOLDS, OUTCOMES, RELATIONS, TASKS
+from evalkit.counts import IOU_THRESHOLDS, OUTCOMES, RELATIONS, TASKS, thresholds
 from evalkit.tables import STATES, Benchmark, EvalkitError, categorical
 
 SCOPES = ["valid", "common"]
@@ -100,12 +100,14 @@ def scopes(benchmark: Benchmark) -> dict[str, np.ndarray]:
     ``valid`` holds each model's valid images, ``common`` those that are valid for every model. ``all`` is not a scope but a
     view: every image, with invalid and missing responses taken as empty.
     """
-    valid = (benchmark.responses["state"] == "valid").to_numpy().reshape(len(benchmark.models), len(benchmark.images))
+    valid = benchmark.valid
     masks = {"valid": valid, "common": np.broadcast_to(valid.all(axis=0), valid.shape)}
     return {**masks, VIEW: np.ones_like(valid)}
 
 
-def scores(benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float = 0.0) -> pd.DataFrame:
+def scores(
+    benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float = 0.0, iou: Sequence[float] = IOU_THRESHOLDS
+) -> pd.DataFrame:
     """Precision, recall, F1 and F2 of every model, scope, task and threshold: overall, per domain, per class.
 
     Micro pools the counts of classes before dividing; a domain's micro pools its classes. Macro is the mean of the class
@@ -117,13 +119,14 @@ def scores(benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float =
     ----------
     counts : table of :func:`evalkit.counts.count`
     zero_division : the value of a ratio whose denominator is 0; 0.0, or NaN. ``reason`` says what was lacking.
+    iou : the thresholds that get rows where ``counts`` is empty, since nothing is in gold and nothing was predicted
 
     Returns
     -------
     DataFrame with the columns ``SCORE_COLUMNS``. An empty scope has no ratio at all and says so in ``reason``.
     """
     labels, pools = score_rows(benchmark)
-    blocks, totals, n_images = _class_totals(benchmark, counts)
+    blocks, totals, n_images = _class_totals(benchmark, counts, iou)
     pooled = pools.astype(float) @ totals
     tp, fp, fn = np.moveaxis(pooled, -1, 0)
     n_listed = len(benchmark.classes)
@@ -138,7 +141,9 @@ def scores(benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float =
     for name, ratio in RATIOS.items():
         values = averages(totals[:, :n_listed], pooled, labels, ratio, zero_division=zero_division)
         columns[name] = np.where(empty, np.nan, values.ravel())
-    columns["reason"] = np.where(empty, EMPTY_SCOPE, _lacking(tp, fp, fn, totals[:, :n_listed], labels).ravel())
+    reason = _lacking(tp, fp, fn, totals[:, :n_listed], labels).ravel()
+    partly = macro & (reason == "") & np.isnan([columns[name] for name in RATIOS]).any(axis=0)
+    columns["reason"] = np.select([empty, partly], [EMPTY_SCOPE, "undefined for a class"], reason)
     columns["n_images"] = np.repeat(n_images, len(labels))
     return pd.DataFrame(columns).reindex(columns=SCORE_COLUMNS)
 
@@ -222,10 +227,9 @@ def coverage(benchmark: Benchmark) -> pd.DataFrame:
     DataFrame with the columns ``COVERAGE_COLUMNS``; ``models`` names the models that define the scope.
     """
     n_images = len(benchmark.images)
-    negative = np.bincount(benchmark.gold["image_id"].cat.codes, minlength=n_images) == 0
+    negative = benchmark.gold_boxes_per_image == 0
     state = benchmark.responses["state"].cat.codes.to_numpy().reshape(-1, n_images)
-    cell = benchmark.predictions["model"].cat.codes.to_numpy(np.int64) * n_images + benchmark.predictions["image_id"].cat.codes
-    boxes = np.bincount(cell, minlength=state.size).reshape(state.shape)
+    boxes = benchmark.predicted_boxes_per_image
     parts = []
     for scope, mask in scopes(benchmark).items():
         clean = mask & negative
@@ -236,7 +240,7 @@ def coverage(benchmark: Benchmark) -> pd.DataFrame:
                 {
                     "model": benchmark.models,
                     "scope": scope,
-                    "models": benchmark.models if scope == "valid" else " ".join(benchmark.models),
+                    "models": benchmark.models if scope == "valid" else ", ".join(benchmark.models),
                     "images": n_images,
                     **{name: (state == code).sum(axis=1) for code, name in enumerate(STATES)},
                     "coverage": divide((state == 0).sum(axis=1), n_images, zero_division=np.nan),
@@ -252,7 +256,9 @@ def coverage(benchmark: Benchmark) -> pd.DataFrame:
     return table.sort_values("model", kind="stable", ignore_index=True).reindex(columns=COVERAGE_COLUMNS)
 
 
-def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+def _class_totals(
+    benchmark: Benchmark, counts: pd.DataFrame, iou: Sequence[float]
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Sums of tp, fp, fn for each class in each block (model, scope, task, iou, relation).
 
     Returns the blocks as a table, totals of shape (blocks, classes, 3), and the images of each block's scope.
@@ -273,7 +279,7 @@ def _class_totals(benchmark: Benchmark, counts: pd.DataFrame) -> tuple[pd.DataFr
         }
     )
     if counts.empty:  # nothing in gold and nothing predicted still has its rows
-        localisation = [("localisation", level, "exact") for level in IOU_THRESHOLDS]
+        localisation = [("localisation", level, "exact") for level in thresholds(iou)]
         kinds = pd.DataFrame([("classification", np.nan, "exact"), *localisation], columns=["task", "iou", "relation"])
     model = counts["model"].cat.codes.to_numpy(np.int32)
     image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()

@@ -74,7 +74,8 @@ def note(benchmark: Benchmark) -> HTML:
 def banner(benchmark: Benchmark, **parameters: Any) -> HTML:
     """Show what a page reports on: the benchmark's name and size, the parameters of the run, and the note."""
     parts = [f"<strong>{html.escape(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
-    parts += [f"{name} <code>{html.escape(json.dumps(value, ensure_ascii=False))}</code>" for name, value in parameters.items()]
+    shown = {name: value for name, value in parameters.items() if value != []}  # an empty list is "all of them"
+    parts += [f"{name} <code>{html.escape(json.dumps(value, ensure_ascii=False))}</code>" for name, value in shown.items()]
     return HTML(f'<p class="run">{" · ".join(parts)}</p>{note(benchmark).data}')
 
 
@@ -90,8 +91,35 @@ def picture(figure: Figure, *, alt: str) -> HTML:
     return HTML(f'<img class="figure" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">')
 
 
-def table(frame: pd.DataFrame, *, digits: int = 3, caption: str = "") -> Styler:
-    """A table for a page: ratios with ``digits`` decimals, counts with thousands, a dash for what is undefined.
+def scope_to_show(scores: pd.DataFrame) -> tuple[str, str]:
+    """The scope on which a page compares models, and in words: ``common``, or ``valid`` where that is empty."""
+    common = int(scores.loc[scores["scope"] == "common", "n_images"].max())
+    if common:
+        return "common", f"the {common:,} images that every model answered validly"
+    return "valid", "each model's own valid answers, since no image has a valid answer of every model"
+
+
+def verdict(benchmark: Benchmark, headline: pd.DataFrame, *, iou: float, where: str) -> HTML:
+    """The front page's first sentence: which model is best, by how much, and on what; or why there is none.
+
+    ``headline`` has the models as index, best first, and the columns ``f2`` (boxes, micro) and ``n_gold``.
+    """
+    size = f"{len(benchmark.images):,} image" + "s" * (len(benchmark.images) != 1)
+    models = f"{len(headline):,} model" + "s" * (len(headline) != 1)
+    text = f"<strong>{html.escape(benchmark.name)}</strong>: {models} on {size}, scored on {html.escape(where)}. "
+    if headline["f2"].isna().all() or not headline["n_gold"].max() > 0:
+        text += "No headline score is defined there, because there is no gold box to find; the false alarms are what counts."
+    else:
+        best = headline.iloc[0]
+        text += (
+            f"By F2 for boxes at IoU {iou:.2f}, the headline score, the best is <strong>{html.escape(str(headline.index[0]))}"
+            f"</strong> with <strong>{best['f2']:.3f}</strong> (from 0 to 1, higher is better)."
+        )
+    return HTML(f"<p>{text}</p>")
+
+
+def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:
+    """A table for a page: ratios with three decimals, counts with thousands, a dash for what is undefined.
 
     All text is escaped, since class names and ids come from other people's files.
     """
@@ -103,7 +131,7 @@ def table(frame: pd.DataFrame, *, digits: int = 3, caption: str = "") -> Styler:
         if name not in numbers:
             styler = styler.format(str, subset=[name], na_rep=DASH, escape="html")
         elif pd.api.types.is_float_dtype(shown[name]):
-            styler = styler.format(f"{{:.{digits}f}}", subset=[name], na_rep=DASH)
+            styler = styler.format("{:.3f}", subset=[name], na_rep=DASH)
         else:
             styler = styler.format("{:,}", subset=[name], na_rep=DASH)
     right = [{"selector": "th, td", "props": "text-align: right; font-variant-numeric: tabular-nums"}]
@@ -111,12 +139,9 @@ def table(frame: pd.DataFrame, *, digits: int = 3, caption: str = "") -> Styler:
     return styler.set_caption(html.escape(caption)) if caption else styler
 
 
-def folded(parts: Sequence[tuple[str, pd.DataFrame]], **options: int) -> HTML:
+def folded(parts: Sequence[tuple[str, pd.DataFrame]]) -> HTML:
     """Tables that open one by one at their title."""
-    blocks = [
-        f"<details><summary>{html.escape(title)}</summary>{table(frame, **options).to_html()}</details>"
-        for title, frame in parts
-    ]
+    blocks = [f"<details><summary>{html.escape(title)}</summary>{table(frame).to_html()}</details>" for title, frame in parts]
     return HTML("\n".join(blocks))
 
 

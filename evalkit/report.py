@@ -6,20 +6,23 @@ the executed copies.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
 from importlib import metadata
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalkit.formats.writing import replace_folder
 from evalkit.pages import PARAMETERS, check_parameters
 from evalkit.tables import EvalkitError
 
@@ -53,13 +56,18 @@ def build(
     project, path = Path(project).resolve(), Path(benchmark).resolve()
     notebooks = _read_notebooks(project)
     values = _plain(parameters or {}, notebooks)
-    read_benchmark(path)
-    executed = _fresh(project / "book" / "executed")
+    data = read_benchmark(path, models=values.get("models", ()))
+    if not data.models:
+        raise EvalkitError(f"{path.name}: there are no predictions to report on")
+    if unknown := sorted(set(values.get("image_ids", ())) - set(data.images["image_id"].cat.categories)):
+        raise EvalkitError(f"parameter image_ids: gold has no image {unknown[0]!r}")
 
     with (
+        _alone(project),
         tqdm(total=len(notebooks) + 1, desc="report", unit="page", disable=not progress) as bar,
         ThreadPoolExecutor(AT_A_TIME) as pool,
     ):
+        executed = _fresh(project / "book" / "executed")
         runs = [
             pool.submit(_run, name, notebook, {**values, "benchmark": path.name}, path.parent, executed)
             for name, notebook in notebooks.items()
@@ -84,7 +92,9 @@ def _read_notebooks(project: Path) -> dict[str, NotebookNode]:
 
     notebooks = {step.stem: jupytext.read(step) for step in steps(project)}
     if not notebooks:
-        raise EvalkitError(f"{project}: no notebooks/*.md here; give the folder of the project")
+        raise EvalkitError(
+            f"{project}: no notebooks/*.md here; run `evalkit report` from a checkout of the project (pip install -e .)"
+        )
     try:
         KernelSpecManager().get_kernel_spec(KERNEL)
     except NoSuchKernel:
@@ -123,6 +133,17 @@ def _declared(notebook: NotebookNode) -> list[str]:
     return list(papermill.inspect_notebook(notebook))
 
 
+@contextlib.contextmanager
+def _alone(project: Path) -> Iterator[None]:
+    """Keep a second report out of the same folders; the lock ends with the process that holds it."""
+    with (project / "book" / ".report.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EvalkitError(f"another report is being made in {project}") from None
+        yield
+
+
 def _fresh(folder: Path) -> Path:
     try:
         if folder.exists():
@@ -149,7 +170,7 @@ def _run(name: str, notebook: NotebookNode, parameters: dict[str, Any], folder: 
     kept = f"the notebook with the trace is {out}"
     known = _declared(notebook)
     try:
-        with closing(ensure_event_loop()):  # this thread's own, which nbclient would leave open
+        with contextlib.closing(ensure_event_loop()):  # this thread's own, which nbclient would leave open
             done = papermill.execute_notebook(
                 notebook,
                 str(out),
@@ -200,8 +221,6 @@ def _render(project: Path) -> None:
         raise EvalkitError("\n".join(["the book did not build:", *told[:5], *rest]))
     book, before = project / "_build", project / "_build.old"
     shutil.rmtree(before, ignore_errors=True)
-    if book.exists():
-        book.rename(before)
-    (fresh / "_build").rename(book)
+    replace_folder(fresh / "_build", book, before)
     for folder in (before, fresh):
         shutil.rmtree(folder, ignore_errors=True)

@@ -52,7 +52,7 @@ def provenance(benchmark: str | Path, **parameters: Any) -> pd.DataFrame:
     path = Path(benchmark)
     rows = [("parameter", "benchmark", path.name)]
     rows += [("parameter", name, json.dumps(value, ensure_ascii=False)) for name, value in parameters.items()]
-    rows.append(("input", path.name, digest([path])))
+    rows.append(("input", path.name, digest(path)))
     rows += [("input", name, value) for name, value in input_hashes(read_options(path), path.parent)]
     rows += [("version", name, value) for name, value in versions().items()]
     rows.append(("run", "time", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
@@ -60,23 +60,24 @@ def provenance(benchmark: str | Path, **parameters: Any) -> pd.DataFrame:
 
 
 def input_hashes(options: BenchmarkOptions, folder: Path) -> Iterator[tuple[str, str]]:
-    """Name and SHA-256 of every file (or folder of files) that a benchmark reads, but for the pictures."""
-    said = [options.classes, *(text for one in (options.gold, *options.predictions.values()) for text in _paths(one))]
-    for text in dict.fromkeys(text for text in said if text):
-        path = folder / text
-        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        if all(file.is_file() for file in files):  # `sizes: gold` is no file
-            yield (Path(text).name if Path(text).is_absolute() else text), digest(files)
+    """What a benchmark reads, by its role, and SHA-256 of each file (or folder of files), but for the pictures."""
+    said = [("classes", options.classes)]
+    for role, one in [("gold", options.gold), *((f"predictions {name}", one) for name, one in options.predictions.items())]:
+        said += [(role, one.path), (f"{role}, names", one.names), (f"{role}, sizes", one.sizes)]
+    for role, text in said:
+        path = folder / text if text else folder
+        is_labels = path.is_dir() and not role.endswith("sizes")  # a folder of sizes holds pictures
+        if text and (path.is_file() or is_labels):
+            name = path.name if Path(text).is_absolute() else text
+            yield f"{role}: {name}", digest(path)
 
 
-def _paths(one: Any) -> tuple[str | None, ...]:
-    return one.path, one.names, one.sizes
-
-
-def digest(files: list[Path]) -> str:
-    """SHA-256 of the bytes of the files, one after another."""
+def digest(path: Path) -> str:
+    """SHA-256 of a file's bytes; of a folder, that of the relative names and bytes of its files, in order."""
     found = hashlib.sha256()
-    for file in files:
+    for file in sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]:
+        if path.is_dir():
+            found.update(f"{file.relative_to(path).as_posix()}\0".encode())
         found.update(file.read_bytes())
     return found.hexdigest()
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from evalkit.formats.writing import replace_folder
 from evalkit.tables import EvalkitError
 
 SEED = 20260817
@@ -152,7 +153,7 @@ def write_sample(
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
             fresh, old = Path(scratch, "fresh"), Path(scratch, "old")
             _write_files(fresh, images, seed, progress or iter)
-            _swap(fresh, out, old)
+            replace_folder(fresh, out, old)
     except OSError as error:
         raise EvalkitError(f"out: cannot write the sample to {out}: {error.strerror or error}") from error
     return out / "benchmark.yml"
@@ -380,15 +381,3 @@ def _refuse_foreign(out: Path) -> None:
             f"out: must be a new or empty folder or an earlier sample, got {out}, "
             f"which holds {foreign[0] if foreign else 'no sample'}"
         )
-
-
-def _swap(fresh: Path, out: Path, old: Path) -> None:
-    """Put `fresh` in the place of `out`; what stood there goes to `old`, and comes back if that fails."""
-    try:
-        if out.exists():
-            out.rename(old)
-        fresh.rename(out)
-    except BaseException:
-        if old.exists():
-            old.rename(out)
-        raise

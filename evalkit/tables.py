@@ -138,6 +138,23 @@ class Benchmark:
         return [name for name in self.classes["domain"].unique() if name]
 
     @property
+    def valid(self) -> np.ndarray:
+        """Whether each model's response to each image is valid, shape (models, images)."""
+        return (self.responses["state"] == "valid").to_numpy().reshape(len(self.models), len(self.images))
+
+    @property
+    def gold_boxes_per_image(self) -> np.ndarray:
+        """Number of gold boxes on each image; 0 on the clean ones."""
+        return np.bincount(self.gold["image_id"].cat.codes, minlength=len(self.images))
+
+    @property
+    def predicted_boxes_per_image(self) -> np.ndarray:
+        """Number of boxes in each model's valid response to each image, shape (models, images)."""
+        shape = len(self.models), len(self.images)
+        model, image = (self.predictions[name].cat.codes.to_numpy(np.int64) for name in ("model", "image_id"))
+        return np.bincount(model * shape[1] + image, minlength=shape[0] * shape[1]).reshape(shape)
+
+    @property
     def outside(self) -> list[str]:
         """Predicted names that the class list lacks."""
         return list(self.gold["class"].cat.categories[len(self.classes) :])
@@ -246,11 +263,10 @@ def gold_tables(said: Annotations, classes: pd.DataFrame) -> tuple[pd.DataFrame,
     to_class = known.get_indexer([class_name(name) for name in said.class_names])
     class_code = to_class[said.class_code] if said.class_names else said.class_code
     for name in np.flatnonzero(to_class < 0):
-        for box in np.flatnonzero(said.class_code == name):
-            label = class_name(said.class_names[name])
-            near = close_ids([label], known)
-            text = f"class {label!r} is not in the class list" + (f" ({hint(label, near[label])})" if near else "")
-            findings.append(_box_finding(said, int(box), "gold.class", text))
+        label = class_name(said.class_names[name])
+        near = close_ids([label], known)
+        text = f"class {label!r} is not in the class list" + (f" ({hint(label, near[label])})" if near else "")
+        findings += [_box_finding(said, int(box), "gold.class", text) for box in np.flatnonzero(said.class_code == name)]
     for rule, wrong, text in _box_faults(said.boxes, width[said.box_image], height[said.box_image]):
         findings += [_box_finding(said, int(box), rule, text) for box in np.flatnonzero(wrong)]
     if findings:
@@ -465,10 +481,24 @@ def _box_faults(boxes: np.ndarray, width: np.ndarray, height: np.ndarray) -> lis
     ]
 
 
+NOTES = {
+    "zero_area": "predicted boxes without area: each is a false positive",
+    "outside_image": "predicted boxes that reach out of their image: scored as given, not clipped",
+    "repeated_box": "predicted boxes that repeat another of their image and class: each counts",
+    "class_outside_list": "predicted boxes whose class is not in the list: false positives, in no domain",
+    "invalid": "malformed answers, which are not scored",
+    "missing": "images without an answer, which are not scored",
+    "crowd_dropped": "crowd boxes of gold, left out as the benchmark file asks",
+    "ignore_flag_not_used": "boxes with an ignore flag, taken as ordinary ones",
+    "picture_turned": "pictures that an EXIF orientation turns: their displayed size counts",
+}
+
+
 def data_notes(benchmark: Benchmark) -> pd.DataFrame:
     """What the check of the data noticed and accepted: ``source, code, count, examples``, one row each.
 
-    Nothing in it is an error and nothing of it changes a score; a source is a model or a file.
+    Nothing in it is an error and nothing of it changes a score; a source is a model or a file. :data:`NOTES` says what the
+    codes mean.
     """
     size = benchmark.images[["width", "height"]].to_numpy()
     rows: list[tuple[str, str, int, str]] = list(benchmark.notes)

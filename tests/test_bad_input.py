@@ -588,7 +588,16 @@ FOLDERS = {
     "no text file": ({"said/readme.md": "x"}, {}, ["said: the folder holds no .txt file"]),
     "no folder": ({}, {"format": "yolo"}, ["said: there is no folder"]),
     "a file for a folder": ({"said": "x"}, {"format": "yolo"}, ["said: there is no folder"]),
-    "field lacking": ({"said/a1.txt": "litter 0.5\n"}, {}, ["said/a1.txt, line 1, image a1: ", "this one has 2 fields"]),
+    "field lacking": (
+        {"said/a1.txt": "litter 0.5\n"},
+        {"bad_box": "error"},
+        ["said, a1.txt, line 1, image a1: ", "a box is four finite numbers"],
+    ),
+    "class lacking": (
+        {"said/a1.txt": ".5 .5\n"},
+        {"columns": ["cx", "cy", "w", "h", "class"]},
+        ["said/a1.txt, line 1, image a1: ", "this one has 2 fields"],
+    ),
     "a word": ({"said/a1.txt": "\nlitter a .5 .5 .5\n"}, {}, ["said/a1.txt, line 2, image a1: cx must be a number, not 'a'"]),
     "unknown image": ({"said/zz.txt": "litter .5 .5 .5 .5\n"}, {}, ["said, zz.txt, image zz: there is no image 'zz'"]),
     "not UTF-8": ({"said/a1.txt": b"\xff .5 .5 .5 .5\n"}, {}, ["a1.txt", "utf-8"]),

@@ -107,7 +107,7 @@ def test_check_tells_what_there_is_and_what_was_noticed(path):
     found = run("check", "--benchmark", path)
     assert found.exit_code == 0
     first, *rest = found.stdout.splitlines()
-    assert first == "Plain: 3 images, 1 negative images, 3 gold boxes, 3 classes, 2 domains, 2 models"
+    assert first == "Plain: images 3, negative images 1, gold boxes 3, classes 3, domains 2, models 2"
     table = [line.split() for line in rest]
     assert ["careful", "3", "3", "0", "0", "1.0000"] in table
     assert ["eager", "3", "1", "1", "1", "0.3333"] in table
@@ -122,7 +122,7 @@ def test_check_tells_what_there_is_and_what_was_noticed(path):
 
 def test_check_of_one_model(path):
     found = run("check", "--benchmark", path, "--models", "careful")
-    assert "1 models" in found.stdout
+    assert "models 1" in found.stdout
     assert "eager" not in found.stdout
     assert "Noticed" not in found.stdout
 
@@ -143,7 +143,7 @@ def test_score_writes_the_tables_with_their_columns_in_order(path, tmp_path):
     assert (tmp_path / "out" / "coverage.csv").read_text().splitlines()[0] == ",".join(COVERAGE)
     assert list(pd.read_parquet(tmp_path / "out" / "counts.parquet").columns) == COUNTS
     matches = pd.read_parquet(tmp_path / "out" / "matches.parquet")
-    assert {"model", "iou", "image_id", "class", "outcome", "overlap", "reason", "score"} <= set(matches.columns)
+    assert {"model", "iou", "image_id", "class", "outcome", "overlap", "score"} <= set(matches.columns)
     assert found.stdout.splitlines()[-1].startswith(f"written to {tmp_path / 'out'}: ")
     for name in FILES:
         assert name in found.stdout.splitlines()[-1]
@@ -222,8 +222,13 @@ def test_the_run_record_says_what_ran_on_which_files(path, tmp_path):
         "careful": {"images": 3, "valid": 3, "invalid": 0, "missing": 0},
         "eager": {"images": 3, "valid": 1, "invalid": 1, "missing": 1},
     }
-    inputs = ["answers0.jsonl", "answers1.jsonl", "classes.csv", "gold.jsonl"]
-    hashes = {name: hashlib.sha256((path.parent / name).read_bytes()).hexdigest() for name in inputs}
+    inputs = {
+        "classes": "classes.csv",
+        "gold": "gold.jsonl",
+        "predictions careful": "answers0.jsonl",
+        "predictions eager": "answers1.jsonl",
+    }
+    hashes = {f"{role}: {name}": hashlib.sha256((path.parent / name).read_bytes()).hexdigest() for role, name in inputs.items()}
     assert record["inputs"] == hashes
     assert {"iou", "matcher", "confidence", "scope valid", "scope common", "view all", "macro"} <= record["rules"].keys()
     assert {"python", "evalkit", "numpy", "scipy", "pandas"} <= record["versions"].keys()
@@ -300,7 +305,7 @@ def test_models_define_the_common_scope(path, tmp_path):
     score(path, tmp_path / "turned", "--models", "eager", "--models", "careful")
     tables = {name: pd.read_csv(tmp_path / name / "coverage.csv") for name in ("both", "one", "turned")}
     common = {name: table.loc[table["scope"] == "common", "models"].tolist() for name, table in tables.items()}
-    assert common == {"both": ["careful eager"] * 2, "one": ["careful"], "turned": ["eager careful"] * 2}
+    assert common == {"both": ["careful, eager"] * 2, "one": ["careful"], "turned": ["eager, careful"] * 2}
     scores = {name: pd.read_csv(tmp_path / name / "scores.csv") for name in tables}
     images = {name: set(table.loc[table["scope"] == "common", "n_images"]) for name, table in scores.items()}
     assert images == {"both": {1}, "one": {3}, "turned": {1}}
@@ -371,8 +376,10 @@ def test_parts_give_the_same_scores_as_the_benchmark_file(path, tmp_path):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "file" / name).read_bytes()
     record = json.loads((tmp_path / "parts" / "run.json").read_text())
     assert record["parameters"]["benchmark"] is None
-    assert sorted(record["inputs"]) == ["answers0.jsonl", "answers1.jsonl", "classes.csv", "gold.jsonl"]
-    assert "2 models" in run("check", *parts(path, "careful", "eager")).stdout
+    assert sorted(name.split(": ")[1] for name in record["inputs"]) == [
+        *("answers0.jsonl", "answers1.jsonl", "classes.csv", "gold.jsonl")
+    ]
+    assert "models 2" in run("check", *parts(path, "careful", "eager")).stdout
 
 
 @pytest.mark.parametrize(
@@ -418,7 +425,7 @@ def test_sample_can_be_checked_and_scored(tmp_path):
     found = run("sample", "--out", tmp_path / "toy", "--images", "12", "--seed", "3", "--quiet")
     assert (found.exit_code, found.output) == (0, "")
     path = tmp_path / "toy" / "benchmark.yml"
-    assert run("check", "--benchmark", path).stdout.split(":")[1].startswith(" 12 images")
+    assert run("check", "--benchmark", path).stdout.split(":")[1].startswith(" images 12,")
     score(path, tmp_path / "out")
     coverage = pd.read_csv(tmp_path / "out" / "coverage.csv")
     assert coverage["model"].nunique() == 6

@@ -14,7 +14,7 @@ import yaml
 from PIL import Image
 
 import evalkit
-from evalkit.formats import READERS, options_from, read_benchmark
+from evalkit.formats import FORMATS, options_from, read_benchmark
 from evalkit.formats.sizes import picture_size
 
 CLASSES = "class_id,class_name,domain\n0,litter,street\n1,broken kerb,road\n"
@@ -247,7 +247,7 @@ def test_predictions_are_the_same_in_every_format(tmp_path, form):
 
 def test_every_format_is_read_above():
     formats = {"jsonl", "coco", "csv", "parquet", "yolo"}
-    assert set(READERS) == formats
+    assert set(FORMATS) == formats
     for forms in (GOLD_FORMS, SAID_FORMS):
         assert {name.replace(".", " ").split()[0] for name in forms} >= formats
 

@@ -171,7 +171,7 @@ def test_coverage_is_that_of_the_reference(tmp_path_factory, plain):
     assert coverage.keys() == expected.keys()
     for key, numbers in expected.items():
         assert same({column: number(coverage[key][column]) for column in numbers}, numbers), key
-        assert coverage[key]["models"].split() == [key[0]] if key[1] == "valid" else list(plain.answers)
+        assert coverage[key]["models"].split(", ") == ([key[0]] if key[1] == "valid" else list(plain.answers))
 
 
 @given(benchmarks())

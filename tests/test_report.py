@@ -12,7 +12,7 @@ from helpers import PROJECT, copy_project
 from packaging.requirements import Requirement
 
 from evalkit import pages, report, reproduction
-from evalkit.formats import read_benchmark
+from evalkit.formats import options_from, read_benchmark
 from evalkit.sample import write_sample
 from evalkit.tables import EvalkitError
 
@@ -90,7 +90,7 @@ def test_bok_06_every_page_of_results_names_the_data_the_note_and_what_it_was_ma
         text = page.read_text()
         assert 'class="run"><strong>Toytown</strong>' in text, page.name
         assert "not published results" in text, page.name
-        assert all(reproduction.digest([file]) in text for file in inputs), page.name
+        assert all(reproduction.digest(file) in text for file in inputs), page.name
         assert metadata.version("numpy") in text, page.name
 
 
@@ -293,3 +293,25 @@ def test_a_picture_is_the_same_bytes_each_time():
 
     assert drawn() == drawn()
     assert 'alt="bars &quot;of&quot; F2"' in drawn()
+
+
+def test_a_benchmark_without_predictions_is_told_before_anything_runs(project, sample, tmp_path):
+    path = tmp_path / "bare" / "benchmark.yml"
+    path.parent.mkdir()
+    path.write_text(f"classes: {sample.parent / 'classes.csv'}\ngold: {sample.parent / 'gold.jsonl'}\n")
+    with pytest.raises(EvalkitError, match=r"benchmark\.yml: there are no predictions to report on"):
+        report.build(path, project=project, progress=False)
+
+
+def test_inputs_are_told_apart_by_their_role_and_the_names_in_a_folder(tmp_path):
+    for name in ("x/preds.jsonl", "y/preds.jsonl", "labels/a.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    said = {
+        "gold": str(tmp_path / "x/preds.jsonl"),
+        "predictions": {"m": str(tmp_path / "y/preds.jsonl"), "folder": "labels"},
+    }
+    inputs = dict(reproduction.input_hashes(options_from(said, source="test"), tmp_path))
+    assert list(inputs) == ["gold: preds.jsonl", "predictions m: preds.jsonl", "predictions folder: labels"]
+    (tmp_path / "labels/a.txt").rename(tmp_path / "labels/b.txt")
+    assert reproduction.digest(tmp_path / "labels") != inputs["predictions folder: labels"]

@@ -423,7 +423,7 @@ def test_rule_scopes_valid_and_common(read):
     assert tp_fp_fn(scores, model="n", scope="common") == (1, 0, 0)
     images = [int(pick(scores, model=model, scope=scope)["n_images"]) for model in "mn" for scope in ("valid", "common")]
     assert images == [3, 2, 3, 2]
-    assert coverage.loc[coverage["scope"] == "common", "models"].tolist() == ["m n", "m n"]
+    assert coverage.loc[coverage["scope"] == "common", "models"].tolist() == ["m, n", "m, n"]
     assert coverage.loc[coverage["scope"] == "valid", "models"].tolist() == ["m", "n"]
 
 

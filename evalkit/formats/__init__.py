@@ -10,6 +10,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -28,27 +29,21 @@ from evalkit.tables import (
     response_tables,
 )
 
-READERS: dict[str, Callable[[Path, FileOptions, Context], Annotations]] = {
-    "jsonl": jsonl.read,
-    "coco": coco.read,
-    "yolo": folders.read,
-    "csv": long.read,
-    "parquet": long.read,
-}
-OPTIONS = {  # beside path, format, absent and bad_box, which every file has
-    "jsonl": set(),
-    "coco": {"crowd"},
-    "yolo": {"names", "sizes", "units", "columns"},
-    "csv": {"columns", "where"},
-    "parquet": {"columns", "where"},
-}
-ENDINGS = {
-    ".jsonl": "jsonl",
-    ".jsonl.gz": "jsonl",
-    ".json": "coco",
-    ".json.gz": "coco",
-    ".csv": "csv",
-    ".parquet": "parquet",
+
+class Format(NamedTuple):
+    """A kind of file: its reader, the endings that tell it, and the options it has beside those of every file."""
+
+    read: Callable[[Path, FileOptions, Context], Annotations]
+    endings: tuple[str, ...]
+    options: frozenset[str] = frozenset()
+
+
+FORMATS: dict[str, Format] = {
+    "jsonl": Format(jsonl.read, (".jsonl", ".jsonl.gz")),
+    "coco": Format(coco.read, (".json", ".json.gz"), frozenset({"crowd"})),
+    "yolo": Format(folders.read, (), frozenset({"names", "sizes", "units", "columns"})),
+    "csv": Format(long.read, (".csv",), frozenset({"columns", "where"})),
+    "parquet": Format(long.read, (".parquet",), frozenset({"columns", "where"})),
 }
 
 __all__ = ["options_from", "read_benchmark", "read_classes"]
@@ -86,24 +81,26 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         options, folder, name = source, Path(folder), "benchmark"
     else:
         options, folder, name = read_options(Path(source)), Path(source).parent, Path(source).name
+    if isinstance(models, str):
+        raise EvalkitError(f"models must be a list of names, not {models!r}")
     absent = [model for model in models if model not in options.predictions]
     if absent:
         known = ", ".join(options.predictions) or "none"
         raise EvalkitError(f"{name}: there is no model {absent[0]!r}; it has {known}")
     classes = read_classes(folder / options.classes) if options.classes else None
     names = {} if classes is None else dict(zip(classes["class_id"], classes["class_name"], strict=True))
-    said = _read(options.gold, Context(folder, names))
+    categories = names
+    said = _read(options.gold, Context(folder, names, categories))
     if said.categories is not None:
-        place = "categories[{}]".format
-        listed = classes_table(said.categories, file=said.file, place=place)
-        classes = listed if classes is None else classes
-        names = dict(zip(listed["class_id"], listed["class_name"], strict=True))
+        listed = classes_table(said.categories, file=said.file, place="categories[{}]".format)
+        categories = dict(zip(listed["class_id"], listed["class_name"], strict=True))
+        classes, names = (listed, categories) if classes is None else (classes, names)
     if classes is None:
         raise EvalkitError(f"{name}: `classes` is needed, a CSV class_id,class_name,domain (only COCO gold brings its own)")
     images, gold = gold_tables(said, classes)
     notes = [(said.file, *note) for note in said.notes]
 
-    context = Context(folder, names, images)
+    context = Context(folder, names, categories, images)
     row_of = {name: row for row, name in enumerate(said.image_id)}
     responses: dict[str, pd.DataFrame] = {}
     predictions: dict[str, pd.DataFrame] = {}
@@ -155,22 +152,26 @@ def _read(options: FileOptions, context: Context) -> Annotations:
     """Read one file by its format, which is told by its ending unless it is given."""
     path = context.path(options.path)
     kind = options.format or _format_of(path)
-    given = {name for name in set().union(*OPTIONS.values()) if getattr(options, name) is not None}
-    wrong = sorted(given - OPTIONS[kind])
+    form = FORMATS[kind]
+    special = frozenset().union(*(one.options for one in FORMATS.values()))
+    wrong = sorted(name for name in special - form.options if getattr(options, name) is not None)
+    if context.is_gold:
+        wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (options.absent is not None and kind != "yolo")
     if wrong:
-        raise EvalkitError(f"{options.path}: `{wrong[0]}` is no option of the format {kind}")
-    return READERS[kind](path, options, context)
+        whose = "gold in " if context.is_gold else ""
+        raise EvalkitError(f"{options.path}: `{wrong[0]}` is no option of {whose}the format {kind}")
+    return form.read(path, options, context)
 
 
 def _format_of(path: Path) -> str:
-    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    if ending in ENDINGS:
-        return ENDINGS[ending]
+    for kind, form in FORMATS.items():
+        if path.name.endswith(form.endings or ("\0",)):
+            return kind
     if path.is_dir():
         return "yolo"
     if not path.exists():
         raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}")
-    raise EvalkitError(f"{path.name}: the format is not told by the ending; set `format` to one of {', '.join(READERS)}")
+    raise EvalkitError(f"{path.name}: the format is not told by the ending; set `format` to one of {', '.join(FORMATS)}")
 
 
 def _no_responses() -> pd.DataFrame:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evalkit.formats.decoding import box_array, decode_document, factorise, one_finding, positions, read_bytes
-from evalkit.formats.options import Context, FileOptions
+from evalkit.formats.options import Context, FileOptions, outside_id
 from evalkit.tables import Annotations, DataError, Finding, Note, broken, image_ids
 
 Box = tuple[float, float, float, float]
@@ -58,9 +58,9 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         if context.is_gold:
             raise one_finding(path.name, "coco.gold", "COCO gold is an object with images, annotations and categories")
         document = None
-        annotations = decode_document(path, data, list[Annotation])
+        annotations = decode_document(path, data, list[Annotation], lenient_boxes=True)
     else:
-        document = decode_document(path, data, Document, lists=("annotations",) if context.is_gold else ())
+        document = decode_document(path, data, Document, lenient_boxes=not context.is_gold)
         annotations = document.annotations
     entry = "annotations[{}]" if document else "entry [{}]"
     position = range(len(annotations))
@@ -80,7 +80,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         notes.append(("ignore_flag_not_used", len(ignored), _images_of(annotations, ignored)))
 
     image_code, said_ids = factorise([one.image_id for one in annotations])
-    names = dict(context.names)
+    names = dict(context.categories)
     if document:
         ids = image_ids([image.id for image in document.images])
         names = {str(category.id): category.name for category in document.categories} or names
@@ -116,6 +116,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
                 ]
     if findings:
         raise DataError(findings)
+    first = np.unique(box_image, return_index=True)[1]
     boxes = box_array([one.bbox for one in annotations])
     with np.errstate(over="ignore"):  # an infinite corner is a fault of the box, found by its rule
         boxes[:, 2:] += boxes[:, :2]
@@ -126,10 +127,10 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         image_id=ids,
         box_image=box_image,
         class_code=category_code,
-        class_names=[names.get(str(category_id), f"class id {category_id}") for category_id in category_ids],
+        class_names=[names.get(str(category_id), outside_id(category_id)) for category_id in category_ids],
         boxes=boxes,
         score=None if context.is_gold else np.array([one.score for one in annotations], dtype=float),
-        place=lambda row: f"images[{row}]" if document else entry.format(np.flatnonzero(box_image == row)[0]),
+        place=lambda row: f"images[{row}]" if document else entry.format(first[row]),
         box_place=box_place,
         width=np.array([image.width for image in images], dtype=float) if document else None,
         height=np.array([image.height for image in images], dtype=float) if document else None,

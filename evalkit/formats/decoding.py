@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import itertools
 import json
@@ -63,9 +64,12 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
     """
     data = read_bytes(path)
 
+    @functools.cache
+    def numbers() -> list[int]:
+        return [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+
     def place(row: int) -> str:
-        numbers = (number for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
-        return f"line {next(itertools.islice(numbers, row, None))}"
+        return f"line {numbers()[row]}"
 
     decoder, rows, findings = msgspec.json.Decoder(row_type), [], []
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
@@ -133,8 +137,10 @@ def _number(value: float | int | None) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def decode_document(path: Path, data: bytes, document_type: type, *, lists: Sequence[str] = ()) -> Any:
-    """Decode one JSON document; if that fails, find every entry of ``lists`` that is wrong and name its place.
+def decode_document(path: Path, data: bytes, document_type: type, *, lenient_boxes: bool) -> Any:
+    """Decode one JSON document; if that fails, find every entry of its lists that is wrong and name its place.
+
+    ``lenient_boxes`` is that of :func:`decode_lines`.
 
     Raises DataError with the line of broken JSON, or a finding for each entry that breaks the type.
     """
@@ -153,14 +159,14 @@ def decode_document(path: Path, data: bytes, document_type: type, *, lists: Sequ
         else:
             entries = document if isinstance(document, list) else []
         for entry in entries:
-            soften(entry, "bbox", "annotations" not in lists)
+            soften(entry, "bbox", lenient_boxes)
         try:
             return msgspec.convert(document, document_type)
         except msgspec.ValidationError:
-            raise DataError(list(_entry_findings(path.name, document, document_type, lists, error))) from None
+            raise DataError(list(_entry_findings(path.name, document, document_type, error))) from None
 
 
-def _entry_findings(file: str, document: Any, document_type: type, lists: Sequence[str], error: Exception) -> Iterable[Finding]:
+def _entry_findings(file: str, document: Any, document_type: type, error: Exception) -> Iterable[Finding]:
     """A finding for each wrong entry of a document, at least one."""
     found = False
     parts: list[tuple[str, list, type]] = []

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evalkit.formats.decoding import factorise, one_finding, read_text
-from evalkit.formats.options import Context, FileOptions
+from evalkit.formats.options import Context, FileOptions, outside_id
 from evalkit.formats.sizes import read_sizes, rows_of_images
 from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, Note, nfc
 
@@ -48,7 +48,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
             if not fields:
                 continue
             try:
-                said = _fields(fields, columns, optional)
+                said = _fields(fields, columns, optional, lenient=not context.is_gold)
             except ValueError as error:
                 findings.append(Finding(f"{path.name}/{name}", f"line {number}", stem, "line", str(error)))
                 continue
@@ -66,7 +66,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     position = {row: at for at, row in enumerate(said_rows.tolist())}
     return Annotations(
         file=path.name,
-        image_id=[images["image_id"].iloc[row] for row in said_rows],
+        image_id=list(images["image_id"].iloc[said_rows]),
         box_image=np.array([position[row] for row in box_row], np.int64),
         class_code=codes,
         class_names=_class_names(names, options, context, path),
@@ -105,9 +105,12 @@ def _relative(options: FileOptions) -> bool:
     return options.units != "pixels"
 
 
-def _fields(fields: list[str], columns: list[str], optional: set[str]) -> dict:
+def _fields(fields: list[str], columns: list[str], optional: set[str], *, lenient: bool) -> dict:
+    """The fields of a line by name. A ``lenient`` one of wrong length is a class whose box has no numbers."""
     needed = [name for name in columns if name not in optional]
     if len(fields) not in (len(needed), len(columns)):
+        if lenient and len(fields) > columns.index("class"):
+            return {"class": fields[columns.index("class")]}
         raise ValueError(f"a line holds {' '.join(columns)}; this one has {len(fields)} fields")
     said: dict = {}
     for name, text in zip(columns, fields, strict=False):
@@ -143,7 +146,7 @@ def _class_names(labels: list[str], options: FileOptions, context: Context, path
         if not re.fullmatch(r"[0-9]{1,9}", label) or (context.is_gold and int(label) >= len(listed)):
             text = f"class {label!r} must be a line number of {options.names}, 0 to {len(listed) - 1}"
             raise one_finding(path.name, "line", text)
-    return [listed[int(label)] if int(label) < len(listed) else f"class id {label}" for label in labels]
+    return [listed[int(label)] if int(label) < len(listed) else outside_id(label) for label in labels]
 
 
 def _images(path: Path, options: FileOptions, context: Context, stems: list[str]) -> tuple[pd.DataFrame, list[Note]]:

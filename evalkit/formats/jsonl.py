@@ -72,9 +72,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
                 findings.append(Finding(path.name, place(row), ids[row], "row.boxes", text))
     if findings:
         raise DataError(findings)
-    labels = [row.class_name if row.class_id is None else context.names.get(str(row.class_id), row) for row in boxes]
-    labels = [f"class id {label.class_id}" if isinstance(label, BoxRow) else label for label in labels]
-    codes, names = factorise(labels)
+    codes, names = factorise([row.class_name if row.class_id is None else context.class_of(row.class_id) for row in boxes])
     return Annotations(
         file=path.name,
         image_id=ids,

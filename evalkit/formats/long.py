@@ -43,7 +43,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
 
     def number(name: str) -> np.ndarray:
         text = table[name]
-        values = pd.to_numeric(text.where(text != "", "nan"), errors="coerce").to_numpy(float)
+        values = as_numbers(text)
         wrong = np.isnan(values) & ~text.str.strip().str.lower().isin(["", "nan"]).to_numpy()
         for row in np.flatnonzero(wrong):
             said = f"{name} must be a number, not {text.iloc[row]!r}"
@@ -69,7 +69,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     boxed = np.flatnonzero(~blank)
     codes, names = factorise(table[label].to_numpy()[boxed])
     if label == "class_id":
-        names = [context.names.get(name, f"class id {name}") for name in names]
+        names = [context.class_of(name) for name in names]
     return Annotations(
         file=path.name,
         image_id=ids,
@@ -125,6 +125,12 @@ def read_text_table(path: Path) -> pd.DataFrame:
     if wrong:
         raise DataError(wrong)
     return pd.DataFrame(rows, columns=header, index=lines, dtype=str)
+
+
+def as_numbers(text: pd.Series) -> np.ndarray:
+    """Cells as floats, each the nearest to its decimals (pandas' own reading is not, before 3.0); NaN where there is none."""
+    numeric = pd.to_numeric(text, errors="coerce").notna()
+    return text.where(numeric, "nan").astype(float).to_numpy()
 
 
 def _parquet(path: Path, options: FileOptions) -> pd.DataFrame:

@@ -43,10 +43,15 @@ class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
 
 @dataclass(frozen=True)
 class Context:
-    """What a reader may need beside its file: ``names`` maps class ids to names, ``images`` are gold's, once known."""
+    """What a reader may need beside its file.
+
+    ``names`` maps the ids of the class list to names, ``categories`` those of COCO gold, for a COCO file without categories of
+    its own; ``images`` are gold's, once known.
+    """
 
     folder: Path
     names: Mapping[str, str]
+    categories: Mapping[str, str]
     images: pd.DataFrame | None = None
 
     @property
@@ -55,6 +60,15 @@ class Context:
 
     def path(self, text: str) -> Path:
         return self.folder / text
+
+    def class_of(self, class_id: str | int) -> str:
+        """The name of a class id; one that the class list lacks is a name of its own, outside the list."""
+        return self.names.get(str(class_id), outside_id(class_id))
+
+
+def outside_id(class_id: str | int) -> str:
+    """What an id is called that the class list lacks."""
+    return f"class id {class_id}"
 
 
 class _TextLoader(yaml.BaseLoader):

@@ -10,7 +10,7 @@ import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
 from evalkit.formats.decoding import one_finding
-from evalkit.formats.long import read_text_table
+from evalkit.formats.long import as_numbers, read_text_table
 from evalkit.tables import DataError, Finding, Note, image_ids, nfc
 
 PICTURES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
@@ -111,7 +111,7 @@ def _size_file(path: Path) -> pd.DataFrame:
         for row in np.flatnonzero(images["image_id"].duplicated())
     ]
     for name in ("width", "height"):
-        images[name] = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
+        images[name] = as_numbers(table[name])
         for row in np.flatnonzero(~(images[name] > 0)):
             text = f"{name} must be a positive number of pixels, not {table[name].iloc[row]!r}"
             findings.append(Finding(path.name, f"line {table.index[row]}", images["image_id"].iloc[row], "image.size", text))

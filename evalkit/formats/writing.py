@@ -33,8 +33,8 @@ def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict]) -> li
             for name, content in files.items():
                 _write(fresh / name, content)
             _swap(out, fresh, old, list(files))
-    except (OSError, ValueError) as error:
-        raise EvalkitError(f"out: cannot write to {out}: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise EvalkitError(f"out: cannot write to {out}: {error.strerror or error}") from None
     return [out / name for name in files]
 
 
@@ -54,6 +54,18 @@ def _swap(out: Path, fresh: Path, old: Path, names: list[str]) -> None:
             (out / name).unlink(missing_ok=True)
             if (old / name).exists():
                 os.replace(old / name, out / name)
+        raise
+
+
+def replace_folder(fresh: Path, target: Path, old: Path) -> None:
+    """Put the folder ``fresh`` in the place of ``target``; what stood there goes to ``old``, and comes back if that fails."""
+    try:
+        if target.exists():
+            target.rename(old)
+        fresh.rename(target)
+    except BaseException:
+        if old.exists():
+            old.rename(target)
         raise
 
 
