@@ -174,8 +174,7 @@ def headline(table: pd.DataFrame) -> Axes:
         if high - low > 0.005:
             axes.annotate(f"{low:.2f}", (low, row), xytext=(-8, 0), ha="right", **gap)
     axes.set_yticks(place, [plain(str(name)) for name in table.index])
-    axes.invert_yaxis()
-    axes.margins(y=0.12)
+    axes.set_ylim(len(table) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set(xlabel="F2, micro", xlim=(-0.12, 1.12), xticks=np.arange(0, 1.01, 0.2))
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handletextpad=0.3)
