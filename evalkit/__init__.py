@@ -10,6 +10,7 @@ from importlib.metadata import version
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
 from evalkit.formats import read_benchmark
+from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, data_notes
 
@@ -20,6 +21,10 @@ __all__ = [
     "CheckFailed",
     "DataError",
     "EvalkitError",
+    "add_intervals",
+    "add_rate_intervals",
+    "bootstrap",
+    "compare",
     "count",
     "coverage",
     "data_notes",

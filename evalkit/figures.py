@@ -151,33 +151,66 @@ def dots(table: pd.DataFrame, *, label: str, xlabel: str) -> Axes:
     return axes
 
 
-def headline(table: pd.DataFrame) -> Axes:
+def headline(tables: dict[str, pd.DataFrame]) -> Axes:
     """For each model the F2 of naming (class sets) and of placing (boxes), joined by a line: the gap is what placing costs.
 
-    ``table`` has the models as index, best first, and the columns ``classification`` and ``localisation``.
+    ``tables`` holds rows of scores under ``classification`` and ``localisation``, both with the models as index, best first.
     """
-    _, axes = plt.subplots(figsize=(7, 1.4 + 0.42 * len(table)))
-    place = np.arange(len(table))
-    axes.hlines(place, table.min(axis=1), table.max(axis=1), color=MUTED, linewidth=2)
+    models = tables["localisation"].index
+    values = pd.DataFrame({name: table["f2"].astype(float) for name, table in tables.items()}, index=models)
+    _, axes = plt.subplots(figsize=(7, 1.4 + 0.46 * len(models)))
+    place = np.arange(len(models))
+    axes.hlines(place, values.min(axis=1), values.max(axis=1), color=GRID, linewidth=6)
     styles = {
-        "classification": {"marker": "o", "facecolor": "white", "edgecolor": COLOURS[0], "label": "classification"},
-        "localisation": {"marker": "s", "facecolor": COLOURS[1], "edgecolor": COLOURS[1], "label": "localisation"},
+        "classification": {"marker": "o", "facecolor": "white", "edgecolor": COLOURS[0]},
+        "localisation": {"marker": "s", "facecolor": COLOURS[1], "edgecolor": COLOURS[1]},
     }
     for name, style in styles.items():
-        axes.scatter(table[name], place, s=64, linewidth=2, zorder=3, **style)
-    for row, (low, high) in enumerate(zip(table.min(axis=1), table.max(axis=1), strict=True)):
+        axes.hlines(place, tables[name]["f2_low"], tables[name]["f2_high"], color=style["edgecolor"], linewidth=1.4, zorder=2)
+        axes.scatter(values[name], place, s=56, linewidth=2, zorder=3, label=name, **style)
+    ends = pd.concat([table[["f2", "f2_low", "f2_high"]].astype(float) for table in tables.values()], axis=1)
+    for row, (low, high) in enumerate(zip(values.min(axis=1), values.max(axis=1), strict=True)):
         gap = {"textcoords": "offset points", "va": "center", "color": INK, "fontsize": 9}
         if np.isnan(high):
             axes.annotate("not defined", (0, row), xytext=(0, 0), **gap)
             continue
-        axes.annotate(f"{high:.2f}", (high, row), xytext=(8, 0), **gap)
+        axes.annotate(f"{high:.2f}", (np.nanmax(ends.iloc[row]), row), xytext=(8, 0), **gap)
         if high - low > 0.005:
-            axes.annotate(f"{low:.2f}", (low, row), xytext=(-8, 0), ha="right", **gap)
-    axes.set_yticks(place, [plain(str(name)) for name in table.index])
-    axes.set_ylim(len(table) - 0.4, -0.6)
+            axes.annotate(f"{low:.2f}", (np.nanmin(ends.iloc[row]), row), xytext=(-8, 0), ha="right", **gap)
+    axes.set_yticks(place, [plain(str(name)) for name in models])
+    axes.set_ylim(len(models) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    axes.set(xlabel="F2, micro", xlim=(-0.12, 1.12), xticks=np.arange(0, 1.01, 0.2))
+    axes.set(xlabel="F2, micro, with its interval", xlim=(-0.12, 1.12), xticks=np.arange(0, 1.01, 0.2))
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handletextpad=0.3)
+    return axes
+
+
+def differences(comparison: pd.DataFrame, models: Sequence[str]) -> Axes:
+    """A matrix of models: by how much the row's model is above the column's, and whether that is more than chance.
+
+    ``comparison`` has one row a pair. A filled triangle marks a difference whose interval excludes zero, pointing up where the
+    row's model is better; a dash marks one that does not exclude it. The ground is shaded by the size of the difference.
+    """
+    at = {name: place for place, name in enumerate(models)}
+    shade = np.full((len(models), len(models)), np.nan)
+    side = max(3.2, 0.85 * len(models))
+    _, axes = plt.subplots(figsize=(side + 1.6, 0.72 * side + 1.2))
+    for row in comparison.itertuples():
+        for a, b, sign in ((row.model_a, row.model_b, 1), (row.model_b, row.model_a, -1)):
+            difference = sign * row.difference
+            shade[at[a], at[b]] = difference
+            sure = row.low > 0 or row.high < 0
+            mark = ("▲" if difference > 0 else "▼") if sure else "–"
+            dark = abs(difference) > 0.55
+            text = {"ha": "center", "va": "center", "fontsize": 9, "color": "white" if dark else INK}
+            axes.text(at[b], at[a], f"{mark}\n{difference:+.2f}", **text)
+    axes.imshow(shade, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+    names = [plain(str(name)) for name in models]
+    axes.set_yticks(range(len(models)), names)
+    axes.set_xticks(range(len(models)), names, rotation=35, ha="right", rotation_mode="anchor")
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.set(ylabel="this model …", xlabel="… compared with this one")
     return axes
 
 

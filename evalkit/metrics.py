@@ -256,14 +256,11 @@ def coverage(benchmark: Benchmark) -> pd.DataFrame:
     return table.sort_values("model", kind="stable", ignore_index=True).reindex(columns=COVERAGE_COLUMNS)
 
 
-def _class_totals(
-    benchmark: Benchmark, counts: pd.DataFrame, iou: Sequence[float]
-) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Sums of tp, fp, fn for each class in each block (model, scope, task, iou, relation).
+def kinds_of(counts: pd.DataFrame, *, iou: Sequence[float] = IOU_THRESHOLDS) -> tuple[pd.DataFrame, np.ndarray]:
+    """The kinds of counts, ``task, iou, relation``, and the number of the kind of each row.
 
-    Returns the blocks as a table, totals of shape (blocks, classes, 3), and the images of each block's scope.
+    Where nothing is in gold and nothing was predicted there are no rows, and the kinds are those of the thresholds ``iou``.
     """
-    n_classes = len(counts["class"].cat.categories)
     iou_code, ious = pd.factorize(counts["iou"], use_na_sentinel=False)
     task, relation = (counts[name].cat.codes.to_numpy(np.int32) for name in ("task", "relation"))
     code = (task * len(RELATIONS) + relation) * len(ious) + iou_code
@@ -281,6 +278,18 @@ def _class_totals(
     if counts.empty:  # nothing in gold and nothing predicted still has its rows
         localisation = [("localisation", level, "exact") for level in thresholds(iou)]
         kinds = pd.DataFrame([("classification", np.nan, "exact"), *localisation], columns=["task", "iou", "relation"])
+    return kinds, kind
+
+
+def _class_totals(
+    benchmark: Benchmark, counts: pd.DataFrame, iou: Sequence[float]
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Sums of tp, fp, fn for each class in each block (model, scope, task, iou, relation).
+
+    Returns the blocks as a table, totals of shape (blocks, classes, 3), and the images of each block's scope.
+    """
+    n_classes = len(counts["class"].cat.categories)
+    kinds, kind = kinds_of(counts, iou=iou)
     model = counts["model"].cat.codes.to_numpy(np.int32)
     image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
     cell = (model * len(kinds) + kind) * n_classes + label

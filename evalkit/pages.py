@@ -17,6 +17,7 @@ from IPython.display import HTML
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
+from evalkit.intervals import DEGENERATE, LEAST_REPLICATES
 from evalkit.tables import Benchmark, EvalkitError
 
 DASH = "–"
@@ -30,6 +31,10 @@ def _is_threshold(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and 0 < value <= 1
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _each(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list | tuple) and all(map(test, value))
 
@@ -41,6 +46,12 @@ PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "image_ids": (_each(_is_text), "must be a list of ids, each of them text"),
     "iou": (lambda value: bool(_each(_is_threshold)(value) and value), "must be a list of numbers above 0, up to 1"),
     "headline_iou": (_is_threshold, "must be a number above 0, up to 1"),
+    "replicates": (
+        lambda value: _is_whole(value) and value >= LEAST_REPLICATES,
+        f"must be a whole number from {LEAST_REPLICATES} on",
+    ),
+    "level": (lambda value: _is_threshold(value) and value < 1, "must be a number between 0 and 1"),
+    "seed": (_is_whole, "must be a whole number from 0 on"),
 }
 
 
@@ -99,10 +110,19 @@ def scope_to_show(scores: pd.DataFrame) -> tuple[str, str]:
     return "valid", "each model's own valid answers, since no image has a valid answer of every model"
 
 
+def spans(scores: pd.DataFrame, statistic: str = "f2") -> pd.Series:
+    """Intervals as text, such as ``0.790–0.830``; a dash where there is none, a star where nothing varies."""
+    low, high = scores[f"{statistic}_low"], scores[f"{statistic}_high"]
+    text = low.map("{:.3f}\u2060–\u2060".format) + high.map("{:.3f}".format)  # word joiners: it must not break
+    text = text.mask(scores["reason"] == DEGENERATE, low.map("{:.3f}*".format))
+    return text.where(low.notna(), DASH)
+
+
 def verdict(benchmark: Benchmark, headline: pd.DataFrame, *, iou: float, where: str) -> HTML:
     """The front page's first sentence: which model is best, by how much, and on what; or why there is none.
 
-    ``headline`` has the models as index, best first, and the columns ``f2`` (boxes, micro) and ``n_gold``.
+    ``headline`` has the models as index, best first, and the columns ``f2`` (boxes, micro), its ends ``f2_low`` and ``f2_high``,
+    and ``n_gold``.
     """
     size = f"{len(benchmark.images):,} image" + "s" * (len(benchmark.images) != 1)
     models = f"{len(headline):,} model" + "s" * (len(headline) != 1)
@@ -113,8 +133,10 @@ def verdict(benchmark: Benchmark, headline: pd.DataFrame, *, iou: float, where: 
         best = headline.iloc[0]
         text += (
             f"By F2 for boxes at IoU {iou:.2f}, the headline score, the best is <strong>{html.escape(str(headline.index[0]))}"
-            f"</strong> with <strong>{best['f2']:.3f}</strong> (from 0 to 1, higher is better)."
+            f"</strong> with <strong>{best['f2']:.3f}</strong> (from 0 to 1, higher is better"
         )
+        sure = not pd.isna(best["f2_low"])
+        text += f"; interval {best['f2_low']:.3f} to {best['f2_high']:.3f})." if sure else ")."
     return HTML(f"<p>{text}</p>")
 
 

@@ -1,0 +1,287 @@
+"""Image bootstrap: how sure a score is, and how sure the difference of two models.
+
+Counts per image are additive, so nothing is matched again: a replicate is a weighted sum of the counts of the scope's images,
+the weights being how often each image was drawn. B. Efron, "Bootstrap methods: another look at the jackknife", 1979.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array, hstack
+
+from evalkit.counts import OUTCOMES
+from evalkit.metrics import RATIOS, averages, divide, kinds_of, scopes, score_rows
+from evalkit.tables import Benchmark, EvalkitError
+
+REPLICATES, LEVEL, SEED = 2000, 0.95, 20260817
+LEAST_REPLICATES = 100
+MOST_UNDEFINED = 0.05  # share of undefined replicates above which an interval is not estimable
+DEGENERATE, NOT_ESTIMABLE = "degenerate: no variation", "not estimable: undefined in more than 5 % of the replicates"
+CHUNK = 4_000_000  # weights held at a time
+SCOPES = ("valid", "common", "all")
+KEYS = ["model", "scope", "task", "iou", "relation", "level", "average", "label"]
+COMPARISON_COLUMNS = [
+    *("model_a", "model_b", "scope", "task", "iou", "relation", "level", "average", "label", "statistic", "value_a", "value_b"),
+    *("difference", "low", "high", "share_above_zero", "p_value", "p_holm", "replicates", "undefined"),
+]
+
+
+class Interval(NamedTuple):
+    """Percentile intervals of a statistic, arrays of one shape."""
+
+    low: np.ndarray
+    high: np.ndarray
+    undefined: np.ndarray  # replicates in which the statistic is undefined
+    reason: np.ndarray  # why there is no interval, or why it is a point
+
+
+class Replicates(NamedTuple):
+    """Scores of every replicate: ``scores[statistic][model, scope]`` of shape (replicates, kinds, rows of a block)."""
+
+    scores: dict[str, dict[tuple[str, str], np.ndarray]]
+    negative_fpr: dict[tuple[str, str], np.ndarray]
+    kinds: pd.DataFrame
+    rows: pd.DataFrame
+    number: int
+
+
+def check_settings(*, replicates: int, level: float, jobs: int = 1) -> None:
+    """Raise EvalkitError unless there are at least 100 replicates and one job, and the level lies between 0 and 1."""
+    if jobs < 1:
+        raise EvalkitError(f"jobs must be at least 1, not {jobs}")
+    if replicates < LEAST_REPLICATES:
+        raise EvalkitError(f"replicates must be at least {LEAST_REPLICATES}, not {replicates}")
+    if not 0 < level < 1:
+        raise EvalkitError(f"level must lie between 0 and 1, not {level}")
+
+
+def weights(n: int, *, replicates: int, seed: int, chunk: int = CHUNK) -> Iterator[np.ndarray]:
+    """How often each of ``n`` images is drawn in each replicate, in pieces of shape (some replicates, n).
+
+    The draws are those of ``numpy.random.default_rng(seed).integers(0, n, size=(replicates, n))``, whatever the pieces.
+    """
+    generator = np.random.default_rng(seed)
+    step = max(1, chunk // max(n, 1))
+    for start in range(0, replicates, step):
+        size = min(step, replicates - start)
+        drawn = generator.integers(0, n, size=(size, n)) + np.arange(size)[:, None] * n
+        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+
+
+def percentile_interval(values: np.ndarray, point: np.ndarray, *, level: float = LEVEL) -> Interval:
+    """Percentile intervals over the first axis of ``values``, the replicates; linear interpolation, numpy's default.
+
+    Undefined replicates (NaN) are left out and counted; above 5 % of them there is no interval. Without any variation the
+    interval is the ``point`` itself.
+    """
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    shape, values, point = values.shape[1:], values.reshape(len(values), -1), np.ravel(point)
+    undefined = np.isnan(values).sum(axis=0)
+    many = undefined > MOST_UNDEFINED * len(values)
+    low, high = np.quantile(values, tails, axis=0)
+    for column in np.flatnonzero((undefined > 0) & ~many):
+        low[column], high[column] = np.quantile(values[~np.isnan(values[:, column]), column], tails)
+    flat = (undefined == 0) & (values.min(axis=0) == values.max(axis=0))
+    low, high = (np.where(many, np.nan, np.where(flat, point, end)) for end in (low, high))
+    reason = np.select([many, flat], [NOT_ESTIMABLE, DEGENERATE], "")
+    return Interval(*(part.reshape(shape) for part in (low, high, undefined, reason)))
+
+
+def bootstrap(
+    benchmark: Benchmark,
+    counts: pd.DataFrame,
+    *,
+    statistics: Sequence[str] = ("f2",),
+    replicates: int = REPLICATES,
+    seed: int = SEED,
+    jobs: int = 1,
+    wanted: Sequence[str] = SCOPES,
+) -> Replicates:
+    """Score every model on resampled images, for every scope, task, threshold, domain and class.
+
+    Images are drawn with replacement from the images of the scope, in the order of their ids; scopes with the same images
+    share the draws, and so do models, tasks and classes. Inside a replicate 0/0 is undefined, and a macro average has the
+    classes that are represented in it. ``wanted`` are the scopes to do; ``jobs`` changes the time only.
+
+    Raises EvalkitError for fewer than 100 replicates, fewer than one job, and a statistic that is not in ``RATIOS``.
+    """
+    check_settings(replicates=replicates, level=LEVEL, jobs=jobs)
+    if unknown := [name for name in statistics if name not in RATIOS]:
+        raise EvalkitError(f"statistic must be one of {', '.join(RATIOS)}, not {unknown[0]!r}")
+    kinds, kind = kinds_of(counts)
+    rows, pools = score_rows(benchmark)
+    n_classes, n_listed = pools.shape[1], len(benchmark.classes)
+    matrices = _count_matrices(benchmark, counts, kind, len(kinds) * n_classes)
+    clean = benchmark.gold_boxes_per_image == 0
+    with_boxes = clean & (benchmark.predicted_boxes_per_image > 0)
+    order = np.argsort(benchmark.images["image_id"].astype(str).to_numpy(), kind="stable")
+    pools = pools.astype(float)
+
+    def run(images: np.ndarray, wanted: list[int]) -> list[tuple[dict[str, np.ndarray], np.ndarray]]:
+        """Replicates on one set of images, for some models."""
+        chosen = order[images[order]]
+        sides = csr_array(np.column_stack([clean[chosen], *(with_boxes[model, chosen] for model in wanted)]).astype(float))
+        matrix = hstack([*(matrices[model][chosen] for model in wanted), sides], format="csr").T.tocsr()
+        parts: list[list] = [[] for _ in wanted]
+        for weight in weights(len(chosen), replicates=replicates, seed=seed):
+            totals = (matrix @ np.ascontiguousarray(weight.T, dtype=float)).T
+            per_model = np.split(totals, len(kinds) * n_classes * len(OUTCOMES) * np.arange(1, len(wanted) + 1), axis=1)
+            for at, part in enumerate(parts):
+                block = per_model[at].reshape(-1, n_classes, len(OUTCOMES))
+                pooled, listed = pools @ block, block[:, :n_listed]
+                scored = {
+                    name: averages(listed, pooled, rows, RATIOS[name], zero_division=np.nan).reshape(-1, len(kinds), len(rows))
+                    for name in statistics
+                }
+                rate = divide(per_model[-1][:, 1 + at], per_model[-1][:, 0], zero_division=np.nan)
+                part.append((scored, rate))
+        return [
+            (
+                {name: np.concatenate([one[0][name] for one in part]) for name in statistics},
+                np.concatenate([one[1] for one in part]),
+            )
+            for part in parts
+        ]
+
+    sets = _image_sets(benchmark, wanted)
+    scores: dict[str, dict[tuple[str, str], np.ndarray]] = {name: {} for name in statistics}
+    rates: dict[tuple[str, str], np.ndarray] = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        done = pool.map(lambda one: run(one[0], sorted({model for model, _ in one[1]})), sets)
+        for (_, users), results in zip(sets, done, strict=True):
+            place = {model: at for at, model in enumerate(sorted({model for model, _ in users}))}
+            for model, scope in users:
+                key = benchmark.models[model], scope
+                rates[key] = results[place[model]][1]
+                for name in statistics:
+                    scores[name][key] = results[place[model]][0][name]
+    return Replicates(scores, rates, kinds, rows, replicates)
+
+
+def add_intervals(scores: pd.DataFrame, replicates: Replicates, *, level: float = LEVEL) -> pd.DataFrame:
+    """The table of scores with the intervals of the replicates' statistics.
+
+    ``f2_low``, ``f2_high``, ``replicates`` and ``undefined`` are filled; other statistics get two columns each. Where
+    F2 has no interval, or it is a point, ``reason`` says so, unless the score itself is undefined.
+    """
+    check_settings(replicates=replicates.number, level=level)
+    size = len(replicates.kinds) * len(replicates.rows)
+    names = [f"{statistic}_{end}" for statistic in replicates.scores for end in ("low", "high")]
+    columns = {name: np.full(len(scores), np.nan) for name in (*names, "replicates", "undefined")}
+    reason = scores["reason"].to_numpy(object).copy()
+    blocks = scores[["model", "scope"]].iloc[::size].itertuples(index=False)
+    for start, key in zip(range(0, len(scores), size), map(tuple, blocks), strict=True):
+        block = slice(start, start + size)
+        for statistic, by_model in replicates.scores.items():
+            if key in by_model:
+                values = by_model[key].reshape(replicates.number, -1)
+                found = percentile_interval(values, scores[statistic].to_numpy(float)[block], level=level)
+                columns[f"{statistic}_low"][block], columns[f"{statistic}_high"][block] = found.low, found.high
+                if statistic == "f2":
+                    columns["replicates"][block], columns["undefined"][block] = replicates.number, found.undefined
+                    reason[block] = np.where(reason[block] == "", found.reason, reason[block])
+    table = scores.assign(**columns, reason=pd.Series(reason, index=scores.index, dtype=str))
+    return table.astype({"replicates": "Int64", "undefined": "Int64"})
+
+
+def add_rate_intervals(coverage: pd.DataFrame, replicates: Replicates, *, level: float = LEVEL) -> pd.DataFrame:
+    """The table of coverage with the interval of the negative-image false-positive rate."""
+    low, high = np.full(len(coverage), np.nan), np.full(len(coverage), np.nan)
+    for row, (model, scope, rate) in enumerate(coverage[["model", "scope", "negative_fpr"]].itertuples(index=False)):
+        if (model, scope) in replicates.negative_fpr and not np.isnan(rate):
+            found = percentile_interval(replicates.negative_fpr[model, scope], np.array(rate), level=level)
+            low[row], high[row] = found.low, found.high
+    return coverage.assign(negative_fpr_low=low, negative_fpr_high=high)
+
+
+def compare(scores: pd.DataFrame, replicates: Replicates, *, level: float = LEVEL) -> pd.DataFrame:
+    """Every pair of models on the common scope: the difference of their scores, its interval, and how sure its sign is.
+
+    The same resampled images serve both models of a pair, so what is hard for both does not blur the difference.
+    p = min(1, 2 (1 + min(#≤0, #≥0)) / (R + 1)) over the R defined replicates; Holm's correction is over the pairs of models of
+    one score.
+
+    Returns
+    -------
+    DataFrame with the columns ``COMPARISON_COLUMNS``; a row whose interval is not estimable has no interval and no p-value.
+    """
+    common = scores[scores["scope"] == "common"]
+    models = list(common["model"].cat.categories)
+    parts = []
+    for statistic, (a, b) in itertools.product(replicates.scores, itertools.combinations(models, 2)):
+        one, other = (common[common["model"] == name] for name in (a, b))
+        by_model = replicates.scores[statistic]
+        if (a, "common") not in by_model:
+            continue
+        values = (by_model[a, "common"] - by_model[b, "common"]).reshape(replicates.number, -1)
+        value_a, value_b = one[statistic].to_numpy(float), other[statistic].to_numpy(float)
+        found = percentile_interval(values, value_a - value_b, level=level)
+        defined = replicates.number - found.undefined
+        sides = np.minimum((values <= 0).sum(axis=0), (values >= 0).sum(axis=0))
+        known = found.reason != NOT_ESTIMABLE
+        parts.append(
+            one[[name for name in KEYS if name != "model"]].assign(
+                model_a=a,
+                model_b=b,
+                statistic=statistic,
+                value_a=value_a,
+                value_b=value_b,
+                difference=value_a - value_b,
+                low=found.low,
+                high=found.high,
+                share_above_zero=divide((values > 0).sum(axis=0), defined, zero_division=np.nan),
+                p_value=np.where(known, np.minimum(1, 2 * (1 + sides) / (defined + 1)), np.nan),
+                replicates=replicates.number,
+                undefined=found.undefined,
+            )
+        )
+    if not parts:
+        return pd.DataFrame(columns=COMPARISON_COLUMNS)
+    table = pd.concat(parts, ignore_index=True)
+    family = [name for name in (*KEYS[1:], "statistic")]
+    table["p_holm"] = table.groupby(family, observed=True, dropna=False)["p_value"].transform(holm)
+    return table.reindex(columns=COMPARISON_COLUMNS)
+
+
+def holm(p: pd.Series) -> pd.Series:
+    """Holm's step-down adjustment of p-values; NaN stays and does not count. S. Holm, 1979.
+
+    >>> holm(pd.Series([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    known = p.dropna().sort_values(kind="stable")
+    factors = np.arange(len(known), 0, -1)
+    return (known * factors).cummax().clip(upper=1).reindex(p.index)
+
+
+def _image_sets(benchmark: Benchmark, wanted: Sequence[str]) -> list[tuple[np.ndarray, list[tuple[int, str]]]]:
+    """The different sets of images of all models and scopes, and who is scored on each; empty ones are left out."""
+    sets: dict[bytes, tuple[np.ndarray, list[tuple[int, str]]]] = {}
+    masks_of = scopes(benchmark)
+    for scope, masks in ((name, masks_of[name]) for name in wanted):
+        for model, mask in enumerate(masks):
+            if mask.any():
+                sets.setdefault(mask.tobytes(), (mask, []))[1].append((model, scope))
+    return list(sets.values())
+
+
+def _count_matrices(benchmark: Benchmark, counts: pd.DataFrame, kind: np.ndarray, n_columns: int) -> list[csr_array]:
+    """For each model a sparse matrix, images by (kind, class, outcome)."""
+    n_classes = len(counts["class"].cat.categories)
+    image, label, model = (counts[name].cat.codes.to_numpy(np.int64) for name in ("image_id", "class", "model"))
+    column = (kind * n_classes + label) * len(OUTCOMES)
+    shape = (len(benchmark.images), n_columns * len(OUTCOMES))
+    found = []
+    for code in range(len(benchmark.models)):
+        mine = model == code
+        values = np.concatenate([counts[name].to_numpy(float)[mine] for name in OUTCOMES])
+        at = np.concatenate([column[mine] + offset for offset in range(len(OUTCOMES))])
+        nonzero = values != 0
+        found.append(csr_array((values[nonzero], (np.tile(image[mine], len(OUTCOMES))[nonzero], at[nonzero])), shape=shape))
+    return found
