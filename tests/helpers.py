@@ -9,6 +9,17 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
 SHARED = PROJECT.parent / "shared"
+RULES = {}  # the anchor of a rule in the protocol: the tests of it
+
+
+def rule(anchor):
+    """Register a test for the rule of the protocol that has this anchor."""
+
+    def register(test):
+        RULES.setdefault(f"rule-{anchor}", []).append(test)
+        return test
+
+    return register
 
 
 def shared(name: str) -> Path:

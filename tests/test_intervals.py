@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import shared
+from helpers import rule, shared
 from scipy import stats
 
 import evalkit
@@ -44,6 +44,7 @@ def counts_by_image(benchmark, counts, model, iou):
 # The draws
 
 
+@rule("draws")
 def test_rule_draws_are_those_of_one_call_of_the_generator_whatever_the_pieces():
     n, replicates, seed = 37, 250, 5
     drawn = np.random.default_rng(seed).integers(0, n, size=(replicates, n))
@@ -63,6 +64,7 @@ def test_boo_06_the_order_of_rows_changes_nothing(cases, make_benchmark):
     pd.testing.assert_frame_equal(*tables)
 
 
+@rule("draws")
 def test_jobs_and_pieces_change_no_digit(toytown, monkeypatch):
     benchmark, counts = toytown
     scores = evalkit.scores(benchmark, counts)
@@ -77,6 +79,7 @@ def test_jobs_and_pieces_change_no_digit(toytown, monkeypatch):
 # Percentiles, against scipy and by hand
 
 
+@rule("bootstrap")
 @pytest.mark.parametrize("model", ["cautious", "eager", "loose"])
 def test_micro_f2_has_the_interval_of_scipy(toytown, model):
     benchmark, counts = toytown
@@ -95,6 +98,7 @@ def test_micro_f2_has_the_interval_of_scipy(toytown, model):
     assert row["f2_high"] == pytest.approx(high, abs=1e-12)
 
 
+@rule("bootstrap")
 def test_every_score_of_a_replicate_is_that_of_the_resampled_data(toytown, make_benchmark):
     """The slow way: write the resampled images out as a benchmark of their own and score that."""
     benchmark, counts = toytown
@@ -120,6 +124,7 @@ def test_every_score_of_a_replicate_is_that_of_the_resampled_data(toytown, make_
         assert np.allclose(found, rows_of["f2"].to_numpy(float), rtol=0, atol=1e-12, equal_nan=True), model
 
 
+@rule("percentile")
 def test_boo_07_percentiles_are_interpolated_linearly(cases):
     case = cases["BOO-07"]
     found = percentile_interval(np.arange(2000.0), np.array(1000.0), level=case["minimal_input"]["level"])
@@ -138,6 +143,7 @@ def test_boo_01_images_are_resampled_and_not_boxes(cases, make_benchmark):
 # Undefined and degenerate
 
 
+@rule("undefined-replicates")
 def test_boo_03_a_rare_class_is_not_estimable(cases, make_benchmark):
     gold = {f"i{k:02d}": [[*BOX, "c" if k == 9 else "a"]] for k in range(cases["BOO-03"]["minimal_input"]["images"])}
     row = scored(make_benchmark(gold, {"m": gold})).query(HEAD.replace("overall", "class").replace("'micro'", "''"))
@@ -149,6 +155,7 @@ def test_boo_03_a_rare_class_is_not_estimable(cases, make_benchmark):
     assert row["f2"] == 1.0
 
 
+@rule("degenerate")
 def test_boo_04_no_variation_is_a_point_and_says_so(cases, make_benchmark):
     gold = {f"i{k}": [[*BOX, "a"]] for k in range(cases["BOO-04"]["minimal_input"]["images"])}
     row = scored(make_benchmark(gold, {"m": gold})).query(HEAD).iloc[0]
@@ -156,6 +163,7 @@ def test_boo_04_no_variation_is_a_point_and_says_so(cases, make_benchmark):
     assert row["reason"] == DEGENERATE
 
 
+@rule("undefined-replicates")
 def test_rule_undefined_replicates_up_to_5_percent_are_left_out():
     values = np.r_[np.full(5, np.nan), np.arange(95.0)]
     found = percentile_interval(values, np.array(47.0))
@@ -166,6 +174,7 @@ def test_rule_undefined_replicates_up_to_5_percent_are_left_out():
     assert found.reason == NOT_ESTIMABLE
 
 
+@rule("undefined-replicates")
 def test_zero_division_does_not_reach_the_replicates(toytown):
     benchmark, counts = toytown
     drawn = bootstrap(benchmark, counts, replicates=100)
@@ -207,6 +216,7 @@ def test_a_level_outside_0_to_1_is_refused(toytown):
 # Two models
 
 
+@rule("paired")
 def test_boo_09_a_paired_difference_that_separate_intervals_do_not_show(cases, make_benchmark):
     """A finds the first 60 of 100, B the first 70: F2 is monotone in the share found, so recall is compared."""
     given = cases["BOO-09"]["minimal_input"]
@@ -226,6 +236,7 @@ def test_boo_09_a_paired_difference_that_separate_intervals_do_not_show(cases, m
     assert table.loc["A", "recall_high"] > table.loc["B", "recall_low"]  # the separate intervals overlap
 
 
+@rule("paired")
 def test_the_same_answers_differ_by_nothing(make_benchmark):
     gold = {f"i{k}": [[*BOX, "a"]] for k in range(12)}
     half = {key: boxes if k % 2 else [] for k, (key, boxes) in enumerate(gold.items())}
@@ -238,6 +249,7 @@ def test_the_same_answers_differ_by_nothing(make_benchmark):
     assert row["p_value"].tolist() == [1.0]  # min(1, 2 (1 + 2000) / 2001)
 
 
+@rule("holm")
 def test_holm_by_hand():
     """Sorted 0.01, 0.03, 0.04 times 3, 2, 1, never falling; an undefined p-value is not counted."""
     found = intervals.holm(pd.Series([0.01, 0.04, np.nan, 0.03]))
@@ -246,6 +258,7 @@ def test_holm_by_hand():
     assert found[3] == pytest.approx(2 * 0.03)
 
 
+@rule("holm")
 def test_holm_is_over_the_pairs_of_models_of_one_score(toytown):
     benchmark, counts = toytown
     table = evalkit.compare(evalkit.scores(benchmark, counts), bootstrap(benchmark, counts, replicates=200))
