@@ -16,7 +16,9 @@ import evalkit
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
 from evalkit.formats.options import BenchmarkOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
-from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError
+from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
+from evalkit.metrics import RATIOS
+from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, printable
 
 
 class _Path(click.Path):
@@ -56,6 +58,7 @@ def main() -> None:
       evalkit sample --out toytown
       evalkit check  --benchmark toytown/benchmark.yml
       evalkit score  --benchmark toytown/benchmark.yml --out results
+      evalkit compare --benchmark toytown/benchmark.yml --out results
       evalkit report --benchmark toytown/benchmark.yml
 
     Exit status: 0 all is well, 1 a check failed, 2 bad input or usage.
@@ -71,34 +74,83 @@ def _benchmark_options(command: Callable) -> Callable:
         click.option(
             "--predictions", multiple=True, metavar="NAME=PATH", help="A model's predictions; repeat for more models."
         ),
+        click.option(
+            "--reader",
+            "readers",
+            multiple=True,
+            metavar="NAME=READER",
+            help="How a model's own text is read: a preset such as qwen-boxes, or key=bbox_2d,order=xyxy,scale=1000; repeat.",
+        ),
         click.option("--models", multiple=True, metavar="NAME", help="Compare only this model; repeat. They define `common`."),
     ]
 
     @functools.wraps(command)
     def wrapped(
-        benchmark: Path | None, classes: str | None, gold: str | None, predictions: tuple, models: tuple, **rest: Any
+        benchmark: Path | None,
+        classes: str | None,
+        gold: str | None,
+        predictions: tuple,
+        readers: tuple,
+        models: tuple,
+        **rest: Any,
     ) -> Any:
-        if benchmark and (classes or gold or predictions):
-            raise EvalkitError("give either --benchmark or its parts (--classes, --gold, --predictions)")
+        if benchmark and (classes or gold or predictions or readers):
+            raise EvalkitError("give either --benchmark or its parts (--classes, --gold, --predictions, --reader)")
         if not benchmark and not gold:
             raise EvalkitError("give --benchmark, or --gold with --classes and --predictions")
         if benchmark:
             return command(source=read_options(benchmark), path=benchmark, models=models, **rest)
-        named = [text.partition("=") for text in predictions]
-        for (name, _, path), text in zip(named, predictions, strict=True):
-            if not name or not path:
-                raise EvalkitError(f"--predictions takes NAME=PATH, not {text!r}")
-        if len({name for name, _, _ in named}) < len(named):
-            raise EvalkitError("--predictions names a model twice")
-        said = {"gold": gold, "predictions": {name: path for name, _, path in named}}
+        files = {name: {"path": path} for name, path in _named(predictions, "--predictions", "PATH").items()}
+        for name, reader in _named(readers, "--reader", "READER").items():
+            if name not in files:
+                raise EvalkitError(f"--reader names {name!r}, which has no --predictions")
+            files[name]["reader"] = reader
+        said = {"gold": gold, "predictions": files}
         said |= {"classes": classes} if classes else {}
         return command(source=options_from(said, source="command line"), path=None, models=models, **rest)
 
     return functools.reduce(lambda made, option: option(made), reversed(options), wrapped)
 
 
+def _named(texts: tuple[str, ...], option: str, what: str) -> dict[str, str]:
+    """The values of an option by the names of the models."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            raise EvalkitError(f"{option} takes NAME={what}, not {text!r}")
+        if name in found:
+            raise EvalkitError(f"{option} names a model twice")
+        found[name] = value
+    return found
+
+
+def _bootstrap_options(command: Callable) -> Callable:
+    """The options of intervals."""
+    options = [
+        click.option("--replicates", type=int, default=REPLICATES, show_default=True, help="At least 100."),
+        click.option("--level", type=float, default=LEVEL, show_default=True, help="Of the percentile intervals."),
+        click.option("--seed", type=int, default=SEED, show_default=True, help="The same seed gives the same intervals."),
+        click.option("--jobs", type=int, default=1, show_default=True, help="Threads; they change the time, not the numbers."),
+        click.option(
+            "--statistic",
+            "statistics",
+            type=click.Choice(list(RATIOS)),
+            multiple=True,
+            default=("f2",),
+            show_default=True,
+            help="What to give an interval; repeat. F2 always has one.",
+        ),
+    ]
+    return functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
 def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) -> Benchmark:
-    return evalkit.read_benchmark(path or source, models=models)
+    benchmark = evalkit.read_benchmark(path or source, models=models)
+    for model, code, _, text in benchmark.notes:
+        if code == "convention_warning":
+            click.echo(f"warning: {printable(f'{model}: {text}')}", err=True)
+    return benchmark
 
 
 def _keep_out(out: Path, path: Path | None) -> None:
@@ -136,6 +188,8 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     click.echo(f"{benchmark.name}: " + ", ".join(f"{name} {value:,}" for name, value in facts.items()))
     if benchmark.models:
         _print_table(_states(benchmark))
+    if any(source.predictions[model].reader is not None for model in benchmark.models):
+        _print_answers(benchmark)
     notes = evalkit.data_notes(benchmark)
     if len(notes):
         click.echo("\nNoticed and accepted:")
@@ -155,6 +209,8 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
 )
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of scores and coverage.")
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a response is invalid or missing.")
+@click.option("--intervals/--no-intervals", default=True, show_default=True, help="Of F2 and the false-positive rate.")
+@_bootstrap_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def score(
     source: BenchmarkOptions,
@@ -165,6 +221,12 @@ def score(
     zero_division: str,
     kind: str,
     require_complete: bool,
+    intervals: bool,
+    replicates: int,
+    level: float,
+    seed: int,
+    jobs: int,
+    statistics: tuple[str, ...],
     quiet: bool,
 ) -> None:
     """Score class sets and boxes, and write the tables.
@@ -184,6 +246,7 @@ def score(
     """
     start = time.perf_counter()
     _keep_out(out, path)
+    check_settings(replicates=replicates, level=level, jobs=jobs)
     benchmark = _read(source, path, models)
     if not benchmark.models:
         raise EvalkitError("there are no predictions to score")
@@ -191,7 +254,14 @@ def score(
     counts = evalkit.count(benchmark, iou=iou, pairs=pairs)
     scores = evalkit.scores(benchmark, counts, zero_division=float(zero_division), iou=iou)
     coverage = evalkit.coverage(benchmark)
-    record = _record(source, path, benchmark, coverage, iou, zero_division, require_complete, start)
+    settings: dict[str, Any] = {"intervals": intervals}
+    if intervals:
+        settings |= {"replicates": replicates, "level": level, "seed": seed}
+        statistics = tuple(dict.fromkeys(("f2", *statistics)))
+        drawn = evalkit.bootstrap(benchmark, counts, statistics=statistics, replicates=replicates, seed=seed, jobs=jobs)
+        scores = evalkit.add_intervals(scores, drawn, level=level)
+        coverage = evalkit.add_rate_intervals(coverage, drawn, level=level)
+    record = _record(source, path, benchmark, coverage, iou, zero_division, require_complete, settings, start)
     files = {
         f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
         f"coverage.{kind}": coverage,
@@ -206,6 +276,53 @@ def score(
         _print_table(_headline(scores))
         click.echo(f"\nwritten to {out}: " + ", ".join(files))
     _require_complete(coverage, require_complete)
+
+
+@main.command()
+@_benchmark_options
+@click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
+@click.option("--iou", multiple=True, type=float, default=IOU_THRESHOLDS, show_default=True, help="IoU threshold; repeat.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the comparison.")
+@_bootstrap_options
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def compare(
+    source: BenchmarkOptions,
+    path: Path | None,
+    models: tuple[str, ...],
+    out: Path,
+    iou: tuple[float, ...],
+    kind: str,
+    replicates: int,
+    level: float,
+    seed: int,
+    jobs: int,
+    statistics: tuple[str, ...],
+    quiet: bool,
+) -> None:
+    """Compare every pair of models on the images that all of them answered validly.
+
+    A paired bootstrap: the same resampled images serve both models of a pair. Writes comparison.csv with the difference of each
+    score, its interval, the share of replicates above zero, and p-values with Holm's correction over the pairs.
+    """
+    _keep_out(out, path)
+    check_settings(replicates=replicates, level=level, jobs=jobs)
+    benchmark = _read(source, path, models)
+    if len(benchmark.models) < 2:
+        raise EvalkitError("a comparison needs at least two models")
+    counts = evalkit.count(benchmark, iou=iou)
+    options = {"statistics": statistics, "replicates": replicates, "seed": seed, "jobs": jobs}
+    drawn = evalkit.bootstrap(benchmark, counts, wanted=["common"], **options)
+    table = evalkit.compare(evalkit.scores(benchmark, counts, iou=iou), drawn, level=level)
+    if table.empty:
+        raise EvalkitError("the common scope is empty: no image has a valid response of every model")
+    write_files(out, {f"comparison.{kind}": table})
+    if not quiet:
+        top = HEADLINE_IOU if HEADLINE_IOU in iou else max(iou)
+        shown = table[(table["iou"] == top) & (table["level"] == "overall") & (table["average"] == "micro")]
+        columns = ["model_a", "model_b", "statistic", "difference", "low", "high", "share_above_zero", "p_holm"]
+        click.echo(f"localisation at IoU {top:.2f}, micro, common scope")
+        _print_table(shown[columns])
+        click.echo(f"\nwritten to {out}: comparison.{kind}")
 
 
 @main.command()
@@ -269,6 +386,24 @@ def _states(benchmark: Benchmark) -> pd.DataFrame:
     return table.loc[table["scope"] == "valid", columns]
 
 
+def _print_answers(benchmark: Benchmark) -> None:
+    """How many answers of each model have which state and reason, and which repair; details after a colon are left out."""
+    said = benchmark.responses
+    said = said.assign(reason=said["reason"].str.partition(":")[0].replace("", "–"), repair=said["repairs"].str.split(", "))
+    repaired = said[said["repairs"] != ""].explode("repair", ignore_index=True)
+    click.echo("\nAnswers:")
+    _print_table(_tally(said, "state", "reason"))
+    click.echo(f"\nRepairs:{'' if len(repaired) else ' none'}")
+    if len(repaired):
+        _print_table(_tally(repaired, "repair"))
+
+
+def _tally(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    columns = ("model", *columns)
+    counts = rows.groupby([*columns], observed=True).size().rename("answers").reset_index()
+    return counts.assign(**{name: [printable(str(value)) for value in counts[name]] for name in columns})
+
+
 def _headline(scores: pd.DataFrame) -> pd.DataFrame:
     """The F2 of each model, micro and macro, valid scope: class sets, and boxes at 0.50 or else the highest threshold."""
     top = HEADLINE_IOU if (scores["iou"] == HEADLINE_IOU).any() else scores["iou"].max()
@@ -292,6 +427,7 @@ def _record(
     iou: tuple[float, ...],
     zero_division: str,
     require_complete: bool,
+    settings: dict[str, Any],
     start: float,
 ) -> dict[str, Any]:
     from evalkit.reproduction import run_record
@@ -302,6 +438,7 @@ def _record(
         "iou": sorted(set(iou)),
         "zero_division": zero_division,
         "require_complete": require_complete,
+        **settings,
     }
     states = coverage[coverage["scope"] == "valid"].set_index("model")[["images", "valid", "invalid", "missing"]]
     return run_record(

@@ -150,13 +150,14 @@ def scores(
 
 def _lacking(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, listed: np.ndarray, labels: pd.DataFrame) -> np.ndarray:
     """Why a ratio of a row is undefined, as text of shape (blocks, rows); empty where all are defined."""
+    average = labels["average"].to_numpy(object)
     no_gold, no_predictions = tp + fn == 0, tp + fp == 0
     reason = np.select(
         [no_gold & no_predictions, no_gold, no_predictions], ["no gold, no predictions", "no gold", "no predictions"], ""
     ).astype(object)
     for name, represented in POPULATIONS.items():
         some = represented(listed).any(axis=1)
-        reason[:, labels["average"] == name] = np.where(some, "", "no class represented")[:, None]
+        reason[:, average == name] = np.where(some, "", "no class represented")[:, None]
     return reason
 
 
@@ -188,13 +189,14 @@ def averages(
     -------
     array of shape (blocks, rows). A macro average has the population of its own block; without one it is undefined.
     """
+    average = labels["average"].to_numpy(object)
     values = ratio(*np.moveaxis(pooled, -1, 0), zero_division=zero_division)
     per_class = ratio(*np.moveaxis(listed, -1, 0), zero_division=zero_division)
     for name, represented in POPULATIONS.items():
         population = represented(listed)
         total = np.where(population, per_class, 0).sum(axis=1)
         mean = divide(total, population.sum(axis=1), zero_division=zero_division)
-        values[:, labels["average"] == name] = mean[:, None]
+        values[:, average == name] = mean[:, None]
     return values
 
 

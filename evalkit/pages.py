@@ -121,8 +121,7 @@ def spans(scores: pd.DataFrame, statistic: str = "f2") -> pd.Series:
 def verdict(benchmark: Benchmark, headline: pd.DataFrame, *, iou: float, where: str) -> HTML:
     """The front page's first sentence: which model is best, by how much, and on what; or why there is none.
 
-    ``headline`` has the models as index, best first, and the columns ``f2`` (boxes, micro), its ends ``f2_low`` and ``f2_high``,
-    and ``n_gold``.
+    ``headline`` has the models as index, best first, and the columns ``f2`` (boxes, micro), its two ends, and ``n_gold``.
     """
     size = f"{len(benchmark.images):,} image" + "s" * (len(benchmark.images) != 1)
     models = f"{len(headline):,} model" + "s" * (len(headline) != 1)

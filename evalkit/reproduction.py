@@ -17,6 +17,7 @@ import pandas as pd
 
 from evalkit.boxes import TOLERANCE
 from evalkit.formats.options import BenchmarkOptions, read_options
+from evalkit.responses import reader
 
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGES = ("evalkit", "numpy", "scipy", "pandas", "matplotlib", "msgspec", "papermill", "jupyter-book")
@@ -33,11 +34,16 @@ RULES = {
 
 
 def run_record(options: BenchmarkOptions, folder: Path, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The contents of ``run.json``: parameters, rules, inputs with their SHA-256, versions, time, and ``more``."""
+    """The contents of ``run.json``: parameters, rules, inputs with their SHA-256, versions, time, and ``more``.
+
+    Where models' own answers were read, ``readers`` has the convention of each.
+    """
+    readers = {name: str(reader(one.reader)) for name, one in options.predictions.items() if one.reader is not None}
     return {
         "parameters": dict(parameters),
         "rules": RULES,
         "inputs": dict(input_hashes(options, folder)),
+        **({"readers": readers} if readers else {}),
         "versions": versions(),
         "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         **more,

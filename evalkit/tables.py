@@ -87,6 +87,7 @@ class Annotations:
     file_name: list[str | None] | None = None
     state: list[str] | None = None
     reason: list[str] | None = None
+    repairs: list[str] | None = None  # names joined by ", ", where a model's own text was read
     score: np.ndarray | None = None
     categories: pd.DataFrame | None = None
     several_rows: bool = False  # a long table may speak of an image in several rows
@@ -108,13 +109,15 @@ class Benchmark:
     images : DataFrame ``image_id, width, height, file_name``
         The denominator: an image without boxes is a row. Sizes in pixels, NaN where unknown.
     gold : DataFrame ``image_id, class, x_min, y_min, x_max, y_max``
-    responses : DataFrame ``model, image_id, state, reason``
-        One row for each model and image; ``state`` is ``valid``, ``invalid`` or ``missing``.
+    responses : DataFrame ``model, image_id, state, reason, repairs``
+        One row for each model and image; ``state`` is ``valid``, ``invalid`` or ``missing``. ``repairs`` names what was mended
+        in a model's own text, joined by ", "; it is empty for structured files.
     predictions : DataFrame ``model, image_id, class, x_min, y_min, x_max, y_max, score``
         The boxes of valid responses. ``score`` is carried and never used.
     image_folder : Path or None
     notes : tuple of (file, code, count, examples)
-        What readers left out or passed over because the files or their options say so (crowd boxes, for one).
+        What readers left out or passed over because the files or their options say so (crowd boxes, for one), and by model what
+        suggests that its answers do not follow their declared convention.
     """
 
     name: str
@@ -305,7 +308,7 @@ def response_tables(
 
     Returns
     -------
-    responses : DataFrame ``image_id, state, reason``, one row for each image of gold, in that order
+    responses : DataFrame ``image_id, state, reason, repairs``, one row for each image of gold, in that order
     predictions : DataFrame ``image_id, class, x_min, y_min, x_max, y_max, score``, the boxes of valid responses
 
     Raises
@@ -321,12 +324,14 @@ def response_tables(
     faults = [] if findings else _box_faults(said.boxes, width[box_row], height[box_row])
 
     state = np.full(len(images), STATES.index("valid" if (absent or said.absent) == "empty" else "missing"))
-    reason = np.full(len(images), "", dtype=object)
+    reason, repairs = np.full((2, len(images)), "", dtype=object)
     if not findings:
         state[row] = 0
         if said.state is not None:
             state[row] = [STATES.index(value) for value in said.state]
             reason[row] = said.reason
+        if said.repairs is not None:
+            repairs[row] = said.repairs
     for rule, wrong, text in faults:
         if rule not in ("box.not_finite", "box.inverted"):
             continue
@@ -335,7 +340,7 @@ def response_tables(
                 findings.append(_box_finding(said, int(box), rule, text))
             elif state[box_row[box]] == 0:
                 state[box_row[box]] = STATES.index("invalid")
-                reason[box_row[box]] = rule.removeprefix("box.").replace("_", " ") + " box"
+                reason[box_row[box]] = rule.removeprefix("box.")
     if findings:
         raise DataError(findings)
 
@@ -348,7 +353,12 @@ def response_tables(
     predictions = _boxes_table(images, box_row[keep], categorical(class_code[keep], index), said.boxes[keep])
     predictions["score"] = np.nan if said.score is None else said.score[keep]
     responses = pd.DataFrame(
-        {"image_id": images["image_id"], "state": categorical(state, STATES), "reason": _text(reason)},
+        {
+            "image_id": images["image_id"],
+            "state": categorical(state, STATES),
+            "reason": _text(reason),
+            "repairs": _text(repairs),
+        },
         copy=False,
     )
     return responses, predictions
@@ -490,6 +500,7 @@ NOTES = {
     "missing": "images without an answer, which are not scored",
     "crowd_dropped": "crowd boxes of gold, left out as the benchmark file asks",
     "ignore_flag_not_used": "boxes with an ignore flag, taken as ordinary ones",
+    "convention_warning": "answers that hardly follow the declared convention: scored as declared",
     "picture_turned": "pictures that an EXIF orientation turns: their displayed size counts",
 }
 

@@ -15,6 +15,7 @@ from references import OUTCOMES, Plain, ratios, write_plain
 
 import evalkit
 from evalkit.cli import main
+from evalkit.intervals import COMPARISON_COLUMNS
 
 PROJECT = Path(__file__).resolve().parents[1]
 BOX = [0, 0, 10, 10]
@@ -177,7 +178,15 @@ def test_rows_of_the_scores_hold_the_documented_values(path, tmp_path):
     assert set(scores.loc[scores["level"] == "domain", "label"]) == {"street", "road"}
     macro = scores[scores["average"].str.startswith("macro")]
     assert (macro[list(OUTCOMES)] == "").all(axis=None)
-    assert (scores[["f2_low", "f2_high", "replicates", "undefined"]] == "").all(axis=None)
+    assert set(scores["replicates"].astype(str)) == {"2000"}
+    bounded = scores[scores["f2_low"] != ""]
+    assert len(bounded) > 0
+    for end, sign in (("f2_low", 1), ("f2_high", -1)):
+        assert (sign * (bounded["f2"].astype(float) - bounded[end].astype(float)) >= -1e-12).all()
+    bare = tmp_path / "bare"
+    score(path, bare, "--no-intervals")
+    without = pd.read_csv(bare / "scores.csv", keep_default_na=False)
+    assert (without[["f2_low", "f2_high", "replicates", "undefined"]] == "").all(axis=None)
     rest = scores[~scores["average"].str.startswith("macro")]
     assert (rest["n_gold"].astype(int) == rest["tp"].astype(int) + rest["fn"].astype(int)).all()
 
@@ -217,6 +226,10 @@ def test_the_run_record_says_what_ran_on_which_files(path, tmp_path):
         "iou": [0.3, 0.5],
         "zero_division": "0",
         "require_complete": False,
+        "intervals": True,
+        "replicates": 2000,
+        "level": 0.95,
+        "seed": 20260817,
     }
     assert record["states"] == {
         "careful": {"images": 3, "valid": 3, "invalid": 0, "missing": 0},
@@ -456,3 +469,32 @@ def test_sample_does_not_overwrite_what_it_did_not_write(tmp_path):
     found = run("sample", "--out", tmp_path / "toy", "--images", "2")
     assert found.exit_code == 2
     assert [file.name for file in (tmp_path / "toy").iterdir()] == ["mine.txt"]
+
+
+def test_compare_writes_every_pair_on_the_common_scope(path, tmp_path):
+    found = run("compare", "--benchmark", path, "--out", tmp_path / "out", "--replicates", "200", "--statistic", "recall")
+    assert "localisation at IoU 0.50, micro, common scope" in found.stdout
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert list(table.columns) == COMPARISON_COLUMNS
+    assert set(zip(table["model_a"], table["model_b"], strict=True)) == {("careful", "eager")}
+    assert set(table["scope"]) == {"common"}
+    assert set(table["statistic"]) == {"recall"}
+    assert set(table["replicates"]) == {200}
+    again = tmp_path / "again"
+    run("compare", "--benchmark", path, "--out", again, "--replicates", "200", "--statistic", "recall", "--jobs", "3")
+    assert (again / "comparison.csv").read_bytes() == (tmp_path / "out" / "comparison.csv").read_bytes()
+
+
+def test_compare_needs_two_models(path, tmp_path):
+    found = run("compare", "--benchmark", path, "--models", "eager", "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    assert "a comparison needs at least two models" in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["score", "compare"])
+def test_fewer_than_100_replicates_are_refused(path, tmp_path, command):
+    found = run(command, "--benchmark", path, "--out", tmp_path / "out", "--replicates", "99")
+    assert found.exit_code == 2
+    assert "replicates must be at least 100, not 99" in found.stderr
+    assert not (tmp_path / "out").exists()

@@ -397,16 +397,16 @@ def test_absent_says_what_a_left_out_image_means(tmp_path, form, absent, state):
 @pytest.mark.parametrize(
     ("box", "reason"),
     [
-        ("[5, 0, 1, 1]", "inverted box"),
-        ("[0, 5, 1, 1]", "inverted box"),
-        ("[NaN, 0, 1, 1]", "not finite box"),
-        ("[0, 0, Infinity, 1]", "not finite box"),
-        ("[0, 0, 1e999, 1]", "not finite box"),
-        ("[0, 0, 1]", "not finite box"),
-        ("[0, 0, 1, 1, 1]", "not finite box"),
-        ("[]", "not finite box"),
-        ("null", "not finite box"),
-        ("[0, null, 1, 1]", "not finite box"),
+        ("[5, 0, 1, 1]", "inverted"),
+        ("[0, 5, 1, 1]", "inverted"),
+        ("[NaN, 0, 1, 1]", "not_finite"),
+        ("[0, 0, Infinity, 1]", "not_finite"),
+        ("[0, 0, 1e999, 1]", "not_finite"),
+        ("[0, 0, 1]", "not_finite"),
+        ("[0, 0, 1, 1, 1]", "not_finite"),
+        ("[]", "not_finite"),
+        ("null", "not_finite"),
+        ("[0, null, 1, 1]", "not_finite"),
     ],
 )
 def test_a_bad_box_makes_its_image_invalid_or_is_an_error(tmp_path, box, reason):

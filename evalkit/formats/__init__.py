@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from evalkit.formats import coco, folders, jsonl, long
+from evalkit.formats import answers, coco, folders, jsonl, long
 from evalkit.formats.decoding import one_finding
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
 from evalkit.tables import (
@@ -39,7 +39,7 @@ class Format(NamedTuple):
 
 
 FORMATS: dict[str, Format] = {
-    "jsonl": Format(jsonl.read, (".jsonl", ".jsonl.gz")),
+    "jsonl": Format(jsonl.read, (".jsonl", ".jsonl.gz"), frozenset({"reader"})),
     "coco": Format(coco.read, (".json", ".json.gz"), frozenset({"crowd"})),
     "yolo": Format(folders.read, (), frozenset({"names", "sizes", "units", "columns"})),
     "csv": Format(long.read, (".csv",), frozenset({"columns", "where"})),
@@ -112,7 +112,7 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
             responses[model], predictions[model] = response_tables(
                 said, images, classes, absent=one.absent, bad_box=one.bad_box, row_of=row_of
             )
-            notes += [(said.file, *note) for note in said.notes]
+            notes += [(said.file if one.reader is None else model, *note) for note in said.notes]
         except DataError as error:
             findings += error.findings
     if findings:
@@ -156,11 +156,19 @@ def _read(options: FileOptions, context: Context) -> Annotations:
     special = frozenset().union(*(one.options for one in FORMATS.values()))
     wrong = sorted(name for name in special - form.options if getattr(options, name) is not None)
     if context.is_gold:
+        wrong += ["reader"] * (options.reader is not None)
         wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (options.absent is not None and kind != "yolo")
     if wrong:
         whose = "gold in " if context.is_gold else ""
         raise EvalkitError(f"{options.path}: `{wrong[0]}` is no option of {whose}the format {kind}")
-    return form.read(path, options, context)
+    if options.reader is not None and options.bad_box != "invalid":
+        raise EvalkitError(f"{options.path}: `bad_box` is no option of a file with `reader`")
+    try:
+        return (form.read if options.reader is None else answers.read)(path, options, context)
+    except DataError as error:
+        if context.is_gold or kind != "jsonl":
+            raise
+        raise DataError(answers.name_wrong_reader(error.findings)) from None
 
 
 def _format_of(path: Path) -> str:
@@ -176,7 +184,7 @@ def _format_of(path: Path) -> str:
 
 def _no_responses() -> pd.DataFrame:
     columns = {name: pd.Categorical([], categories=pd.Index([], dtype=str)) for name in ("model", "image_id", "state")}
-    return pd.DataFrame({**columns, "reason": pd.Series([], dtype=str)})
+    return pd.DataFrame({**columns, **{name: pd.Series([], dtype=str) for name in ("reason", "repairs")}})
 
 
 def _no_predictions(gold: pd.DataFrame) -> pd.DataFrame:

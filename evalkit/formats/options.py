@@ -12,6 +12,7 @@ import msgspec
 import pandas as pd
 import yaml
 
+from evalkit.responses import reader
 from evalkit.tables import EvalkitError
 
 
@@ -28,6 +29,7 @@ class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     units: Literal["relative", "pixels"] | None = None
     columns: dict[str, str] | list[str] | None = None
     where: dict[str, str] | None = None
+    reader: str | None = None
 
 
 class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -119,6 +121,11 @@ def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
         one = _convert(value, FileOptions, f"{source}, {key}")
         if not one.path.strip():
             raise EvalkitError(f"{source}, {key}: the path is empty")
+        if one.reader is not None:
+            try:
+                reader(one.reader)
+            except EvalkitError as error:
+                raise EvalkitError(f"{source}, {key}: {error}") from None
         return one
 
     _known_keys(said, BenchmarkOptions, source)
