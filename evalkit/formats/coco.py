@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from operator import attrgetter
 from pathlib import Path
@@ -95,6 +96,11 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     box_image = row_of_code[image_code] if said_ids else image_code
     category_code, category_ids = factorise([one.category_id for one in annotations])
 
+    @functools.cache
+    def first() -> np.ndarray:
+        """The first entry of each image of a results list."""
+        return np.unique(box_image, return_index=True)[1]
+
     def box_place(box: int) -> str:
         return entry.format(position[box])
 
@@ -116,7 +122,6 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
                 ]
     if findings:
         raise DataError(findings)
-    first = np.unique(box_image, return_index=True)[1]
     boxes = box_array([one.bbox for one in annotations])
     with np.errstate(over="ignore"):  # an infinite corner is a fault of the box, found by its rule
         boxes[:, 2:] += boxes[:, :2]
@@ -130,7 +135,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         class_names=[names.get(str(category_id), outside_id(category_id)) for category_id in category_ids],
         boxes=boxes,
         score=None if context.is_gold else np.array([one.score for one in annotations], dtype=float),
-        place=lambda row: f"images[{row}]" if document else entry.format(first[row]),
+        place=lambda row: f"images[{row}]" if document else entry.format(position[first()[row]]),
         box_place=box_place,
         width=np.array([image.width for image in images], dtype=float) if document else None,
         height=np.array([image.height for image in images], dtype=float) if document else None,
