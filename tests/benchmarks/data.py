@@ -4,6 +4,7 @@ A set of columns is a dict of arrays, one row a box: `image` and `class` (codes 
 x_min, y_min, x_max, y_max in pixels, two decimals) and, for predictions, `score`.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -204,3 +205,21 @@ def _inside(box):
     low = np.clip(np.minimum(box[:, :2], box[:, 2:] - 1), 0, SIZE - 1)
     high = np.clip(np.maximum(box[:, 2:], low + 1), None, SIZE)
     return np.hstack([low, high]).round(2)
+
+
+def resampled(benchmark, drawn):
+    """The benchmark of the drawn images, each draw an image of its own."""
+    import pandas as pd
+
+    dtype = pd.CategoricalDtype(pd.Index([str(number) for number in range(len(drawn))], dtype=str))
+
+    def take(table):
+        codes = table["image_id"].cat.codes.to_numpy()
+        order = np.argsort(codes, kind="stable")
+        start, end = (np.searchsorted(codes[order], drawn, side=side) for side in ("left", "right"))
+        size = end - start
+        rows = order[np.repeat(start - (np.cumsum(size) - size), size) + np.arange(size.sum())]
+        return table.iloc[rows].assign(image_id=pd.Categorical.from_codes(np.repeat(np.arange(len(drawn)), size), dtype=dtype))
+
+    tables = {name: take(getattr(benchmark, name)) for name in ("images", "gold", "responses", "predictions")}
+    return dataclasses.replace(benchmark, **tables)

@@ -16,6 +16,7 @@ import data
 import numpy as np
 import peers
 
+NAIVE_REPLICATES = 20
 THRESHOLDS = {"1": [0.50], "3": [0.30, 0.40, 0.50]}
 
 
@@ -150,6 +151,36 @@ def _tables(gold, predicted, thresholds):
     return lambda: count(benchmark, iou=thresholds), _sum_counts
 
 
+def _intervals(tool, folder):
+    """The intervals of every score of one model: both tasks, three thresholds, micro, macro, per domain and per class."""
+    from evalkit.counts import count
+    from evalkit.formats import read_benchmark
+    from evalkit.intervals import add_intervals, bootstrap
+    from evalkit.metrics import scores
+
+    benchmark = read_benchmark(folder / "coco-1.yml")
+    counts = count(benchmark)
+    table = scores(benchmark, counts)
+    return lambda: add_intervals(table, bootstrap(benchmark, counts)), lambda table: {"rows": len(table)}
+
+
+def _rescoring(tool, folder):
+    """The naive way, 20 replicates of it: resample the images, match and score again."""
+    from evalkit.counts import count
+    from evalkit.formats import read_benchmark
+    from evalkit.metrics import scores
+
+    benchmark = read_benchmark(folder / "coco-1.yml")
+    generator = np.random.default_rng(0)
+
+    def run():
+        for drawn in generator.integers(0, len(benchmark.images), size=(NAIVE_REPLICATES, len(benchmark.images))):
+            again = data.resampled(benchmark, drawn)
+            scores(again, count(again))
+
+    return run, lambda _: {}
+
+
 def _sum_counts(counts):
     boxes = counts[counts["task"] == "localisation"]
     return {"true_positives": {f"{iou:.2f}": int(tp) for iou, tp in boxes.groupby("iou")["tp"].sum().items()}}
@@ -175,6 +206,8 @@ def _out(tallies):
 
 
 EVALKIT = {
+    "intervals": _intervals,
+    "rescoring": _rescoring,
     "matching": _matching,
     "files": _files,
     "jsonl": _jsonl,

@@ -1,6 +1,7 @@
 """`make bench`: time and memory of evalkit and of three other evaluators on the same work.
 
-    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [book] [--rounds N] [--cores N] [--folder DIR]
+    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [intervals] [book] [--rounds N] [--cores N]
+        [--folder DIR]
 
 Every measurement is a process of its own. The rounds go through the tools in turn, so that a busy machine is busy
 for all of them. Each tool runs as it comes: hotcoco takes as many threads as there are cores, evalkit takes one.
@@ -20,6 +21,7 @@ from pathlib import Path
 import data
 import numpy as np
 import peers
+from jobs import NAIVE_REPLICATES
 from measuring import (
     compare,
     job,
@@ -33,6 +35,7 @@ from measuring import (
     typical,
 )
 
+REPLICATES = 2000
 ROOT = Path(__file__).resolve().parents[2]
 MATCHING = {"matching-1": "one model, one threshold", "matching-3": "one model, three thresholds"}
 FILES = {
@@ -151,6 +154,22 @@ def crowd(folder, rounds):
     return [*goals, (seconds < 5, f"{works['copies']}: {seconds:.2f} s (under 5)")]
 
 
+def intervals(folder, rounds):
+    runs = {work: [job("evalkit", work, folder, 1) for _ in range(min(rounds, 3))] for work in ("intervals", "rescoring")}
+    fast, naive = typical(runs["intervals"]), typical(runs["rescoring"]) * REPLICATES / NAIVE_REPLICATES
+    rows = [
+        ["2,000 replicates as weighted sums", f"{fast:.2f}", megabytes(largest(runs["intervals"], "peak"))],
+        ["the same by matching and scoring again (20 measured)", f"{naive:.0f}", megabytes(largest(runs["rescoring"], "peak"))],
+    ]
+    print_table("Intervals of every score of one model, one process", ["work", "s", "peak MB"], rows)
+    peak = largest(runs["intervals"], "peak")
+    return [
+        (fast < 3, f"intervals of one model: {fast:.2f} s (under 3)"),
+        (peak < 1e9, f"intervals of one model: peak {megabytes(peak)} MB (under 1,000)"),
+        (naive / fast >= 200, f"intervals of one model: {naive / fast:.0f} times faster than scoring again (at least 200)"),
+    ]
+
+
 def book(folder, rounds):
     if not (ROOT / ".venv").exists() or not (ROOT / "Makefile").exists():
         print("\n`make book` is not timed: there is no .venv yet; run it once before")
@@ -163,7 +182,7 @@ def book(folder, rounds):
     return []
 
 
-SECTIONS = {"matching": matching, "endtoend": endtoend, "scale": scale, "crowd": crowd, "book": book}
+SECTIONS = {"matching": matching, "endtoend": endtoend, "scale": scale, "crowd": crowd, "intervals": intervals, "book": book}
 
 
 if __name__ == "__main__":
