@@ -5,6 +5,7 @@ import re
 
 import book_checks
 import pytest
+import small
 from helpers import copy_project, shared
 
 from evalkit import report
@@ -54,6 +55,32 @@ def test_a_book_of_real_data_is_sound_and_shows_its_numbers(tmp_path):
         ratios = [tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn), 5 * tp / (5 * tp + fp + 4 * fn)]
         row = " ".join([str(tp), str(fp), str(fn), *(f"{ratio:.3f}" for ratio in ratios)])
         assert row in " ".join(text.split()), row
+
+
+def test_names_of_other_people_are_text_on_every_page(tmp_path):
+    """HTML, Markdown and formulas in the names of classes, images, models and the benchmark, and in reasons."""
+    bad = "<script>document.title='run'</script> *a* `b` $x$ [c](d) {ref}`e`"
+    box = [10, 10, 40, 40, f"class {bad}"]
+    images = {f"image {number} {bad}": [box] if number % 2 else [] for number in range(4)}
+    answers = {**images, f"image 0 {bad}": {"status": "invalid", "reason": f"reason {bad}"}}
+    (tmp_path / "data").mkdir()
+    path = small.write_yml(
+        tmp_path / "data",
+        name=f"name {bad}",
+        note=f"note {bad}",
+        classes=small.write_classes(tmp_path / "data" / "classes.csv", {f"class {bad}": f"domain {bad}"}),
+        gold=small.write_lines(tmp_path / "data" / "gold.jsonl", images),
+        predictions={
+            f"model {bad}": small.write_lines(tmp_path / "data" / "m.jsonl", answers),
+            "other": small.write_lines(tmp_path / "data" / "other.jsonl", images),
+        },
+    )
+    front = report.build(path, project=copy_project(tmp_path / "project"), progress=False)
+    assert book_checks.check(front.parent) == []
+    pages = [page.read_text("utf-8") for page in front.parent.rglob("*.html")]
+    assert not any("<script>document.title" in page for page in pages)
+    for kind in ("class", "model", "name", "note", "reason", "domain", "image 0"):
+        assert any(f"{kind} &lt;script&gt;" in page for page in pages), kind
 
 
 def test_the_checks_find_what_they_look_for(book, tmp_path):
