@@ -1,6 +1,9 @@
 """Fixtures: the shared folder, and small benchmarks that are written as files and come in through the door."""
 
+import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import helpers
 import pytest
@@ -13,6 +16,21 @@ import evalkit
 def shared() -> Path:
     """The folder ``../shared``; the test is skipped where it is absent, and fails with EVALKIT_REQUIRE_SHARED set."""
     return helpers.shared("")
+
+
+@pytest.fixture(scope="session")
+def cases(shared) -> dict[str, dict]:
+    """The shared cases by their ids."""
+    lines = (shared / "cases" / "cases.jsonl").read_text(encoding="utf-8").splitlines()
+    return {case["id"]: case for case in map(json.loads, lines)}
+
+
+@pytest.fixture
+def case(request, cases) -> SimpleNamespace:
+    """The case after whose id the test is named: ``test_geo_01_...`` has GEO-01."""
+    area, number = re.match(r"test_([a-z]+)_(\d\d)_", request.node.name).groups()
+    found = cases[f"{area.upper()}-{number}"]
+    return SimpleNamespace(given=found["minimal_input"], expected=found["expected"])
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,20 +22,6 @@ CAT_BOX = [100, 50, 200, 100, "cat"]  # in an image of SIZE
 GOLD = {"a": [CAT_BOX], "b": [], "c": []}
 SAID = {"a": CAT, "b": "[]", "c": "garbage"}
 QWEN = "key=bbox_2d,order=xyxy,scale=1000"
-
-
-@pytest.fixture(scope="session")
-def cases(shared):
-    lines = (shared / "cases" / "cases.jsonl").read_text(encoding="utf-8").splitlines()
-    return {case["id"]: case for case in map(json.loads, lines)}
-
-
-@pytest.fixture
-def case(request, cases):
-    """The case after whose id the test is named: ``test_par_06_...`` has PAR-06."""
-    area, number = re.match(r"test_([a-z]+)_(\d\d)_", request.node.name).groups()
-    found = cases[f"{area.upper()}-{number}"]
-    return SimpleNamespace(given=found["minimal_input"], expected=found["expected"])
 
 
 def as_line(image_id, said):

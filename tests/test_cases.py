@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 import unicodedata
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -31,20 +30,6 @@ LATER = {
     "AGG-06": "the RoboSpatial mix belongs to the point benchmarks",
 }
 HEAD = "image_id,class,x_min,y_min,x_max,y_max"
-
-
-@pytest.fixture(scope="session")
-def cases(shared):
-    lines = (shared / "cases" / "cases.jsonl").read_text(encoding="utf-8").splitlines()
-    return {case["id"]: case for case in map(json.loads, lines)}
-
-
-@pytest.fixture
-def case(request, cases):
-    """The case after whose id the test is named: ``test_geo_01_...`` has GEO-01."""
-    area, number = re.match(r"test_([a-z]+)_(\d\d)_", request.node.name).groups()
-    found = cases[f"{area.upper()}-{number}"]
-    return SimpleNamespace(given=found["minimal_input"], expected=found["expected"])
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Intervals: the draws, the percentiles, the rules for undefined replicates, and the paired comparison."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import rule, shared
+from helpers import rule
 from scipy import stats
 
 import evalkit
@@ -15,12 +13,6 @@ from evalkit.sample import write_sample
 
 BOX, ELSEWHERE = [0, 0, 10, 10], [50, 50, 60, 60]
 HEAD = "scope == 'valid' and level == 'overall' and average == 'micro' and iou == 0.5"
-
-
-@pytest.fixture(scope="module")
-def cases():
-    lines = shared("cases/cases.jsonl").read_text("utf-8").splitlines()
-    return {case["id"]: case for case in map(json.loads, lines)}
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import itertools
 import json
 import re
 import time
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -42,20 +41,6 @@ def is_empty(response):
 
 
 # -- the shared cases -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="session")
-def cases(shared):
-    lines = (shared / "cases" / "cases.jsonl").read_text(encoding="utf-8").splitlines()
-    return {case["id"]: case for case in map(json.loads, lines)}
-
-
-@pytest.fixture
-def case(request, cases):
-    """The case after whose id the test is named: ``test_par_01_...`` has PAR-01."""
-    area, number = re.match(r"test_([a-z]+)_(\d\d)_", request.node.name).groups()
-    found = cases[f"{area.upper()}-{number}"]
-    return SimpleNamespace(given=found["minimal_input"], expected=found["expected"])
 
 
 @pytest.fixture

@@ -40,20 +40,20 @@ def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict]) -> li
 
 def _swap(out: Path, fresh: Path, old: Path, names: list[str]) -> None:
     """Put the fresh files in place of those of the same names; if one cannot, all the old ones come back."""
-    done: list[str] = []
+    blocked = [name for name in names if (out / name).is_dir()]
+    if blocked:
+        raise IsADirectoryError(0, f"a folder stands where {blocked[0]} goes")
     try:
         for name in names:
-            if (out / name).is_dir():
-                raise IsADirectoryError(0, f"a folder stands where {name} goes")
             if (out / name).exists():
                 os.replace(out / name, old / name)
-            done.append(name)
             os.replace(fresh / name, out / name)
     except BaseException:
-        for name in done:
-            (out / name).unlink(missing_ok=True)
+        for name in names:
             if (old / name).exists():
                 os.replace(old / name, out / name)
+            elif not (fresh / name).exists():  # it is in its place, where nothing stood
+                (out / name).unlink(missing_ok=True)
         raise
 
 
