@@ -12,6 +12,8 @@ from evalkit.counts import count, match, overlaps
 from evalkit.formats import read_benchmark
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
+from evalkit.semantic import accepted_pairs, gains, related_pairs, relaxed_counts
+from evalkit.slices import slice_scores
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, data_notes
 
 __version__ = version("evalkit")
@@ -21,6 +23,7 @@ __all__ = [
     "CheckFailed",
     "DataError",
     "EvalkitError",
+    "accepted_pairs",
     "add_intervals",
     "add_rate_intervals",
     "bootstrap",
@@ -29,12 +32,16 @@ __all__ = [
     "coverage",
     "data_notes",
     "fbeta",
+    "gains",
     "iou",
     "match",
     "overlaps",
     "precision",
     "read_benchmark",
     "recall",
+    "related_pairs",
+    "relaxed_counts",
     "scores",
+    "slice_scores",
     "undefined_as_nan",
 ]

@@ -68,7 +68,7 @@ def main() -> None:
 def _benchmark_options(command: Callable) -> Callable:
     """The options that say which data: a benchmark file, or its parts."""
     options = [
-        click.option("--benchmark", type=_Path(), help="A benchmark.yml. It stands for the three below."),
+        click.option("--benchmark", type=_Path(), help="A benchmark.yml. It stands for the next options."),
         click.option("--classes", type=click.Path(), help="The class list, a CSV class_id,class_name,domain."),
         click.option("--gold", type=click.Path(), help="The gold annotations: JSONL, COCO, CSV or Parquet."),
         click.option(
@@ -81,6 +81,9 @@ def _benchmark_options(command: Callable) -> Callable:
             metavar="NAME=READER",
             help="How a model's own text is read: a preset such as qwen-boxes, or key=bbox_2d,order=xyxy,scale=1000; repeat.",
         ),
+        click.option("--semantic", type=click.Path(), help="Which class is accepted for which: a CSV matrix of classes."),
+        click.option("--cutoff", help="From which value of --semantic on a class is accepted, from 0 to 1."),
+        click.option("--slices", type=click.Path(), help="What is known of images: a CSV image_id,attribute,value."),
         click.option("--models", multiple=True, metavar="NAME", help="Compare only this model; repeat. They define `common`."),
     ]
 
@@ -91,11 +94,14 @@ def _benchmark_options(command: Callable) -> Callable:
         gold: str | None,
         predictions: tuple,
         readers: tuple,
+        semantic: str | None,
+        cutoff: str | None,
+        slices: str | None,
         models: tuple,
         **rest: Any,
     ) -> Any:
-        if benchmark and (classes or gold or predictions or readers):
-            raise EvalkitError("give either --benchmark or its parts (--classes, --gold, --predictions, --reader)")
+        if benchmark and (classes or gold or predictions or readers or semantic or cutoff or slices):
+            raise EvalkitError("give either --benchmark or its parts (--classes, --gold, --predictions, --reader …)")
         if not benchmark and not gold:
             raise EvalkitError("give --benchmark, or --gold with --classes and --predictions")
         if benchmark:
@@ -105,8 +111,11 @@ def _benchmark_options(command: Callable) -> Callable:
             if name not in files:
                 raise EvalkitError(f"--reader names {name!r}, which has no --predictions")
             files[name]["reader"] = reader
-        said = {"gold": gold, "predictions": files}
-        said |= {"classes": classes} if classes else {}
+        if (semantic is None) != (cutoff is None):
+            raise EvalkitError("--semantic and --cutoff come together")
+        relation = {"path": semantic, "cutoff": cutoff} if semantic is not None else None
+        optional = {"classes": classes, "semantic": relation, "slices": slices}
+        said = {"gold": gold, "predictions": files, **{name: one for name, one in optional.items() if one is not None}}
         return command(source=options_from(said, source="command line"), path=None, models=models, **rest)
 
     return functools.reduce(lambda made, option: option(made), reversed(options), wrapped)
@@ -236,6 +245,8 @@ def score(
     coverage.csv    valid, invalid, missing; the false-positive rate on clean images
     counts.parquet  TP, FP, FN per image and class, from which every score is a sum
     matches.parquet every matched pair, false box and missed box
+    slices.csv      with --slices: the scores of images that have an attribute
+    semantic_pairs.csv  with --semantic: which class was accepted for which, and how often
     run.json        parameters, rules in force, input hashes, versions
 
     Boxes match one-to-one within image and class, as many as can be; confidence is not used.
@@ -252,21 +263,28 @@ def score(
         raise EvalkitError("there are no predictions to score")
     pairs = evalkit.overlaps(benchmark, iou=iou)
     counts = evalkit.count(benchmark, iou=iou, pairs=pairs)
-    scores = evalkit.scores(benchmark, counts, zero_division=float(zero_division), iou=iou)
+    counts, more = _with_semantic(benchmark, counts, iou)
+    options = {"zero_division": float(zero_division), "iou": iou}
+    scores = evalkit.scores(benchmark, counts, **options)
     coverage = evalkit.coverage(benchmark)
     settings: dict[str, Any] = {"intervals": intervals}
+    resampling = None
     if intervals:
         settings |= {"replicates": replicates, "level": level, "seed": seed}
         statistics = tuple(dict.fromkeys(("f2", *statistics)))
-        drawn = evalkit.bootstrap(benchmark, counts, statistics=statistics, replicates=replicates, seed=seed, jobs=jobs)
+        resampling = {"statistics": statistics, "replicates": replicates, "seed": seed, "jobs": jobs}
+        drawn = evalkit.bootstrap(benchmark, counts, **resampling)
         scores = evalkit.add_intervals(scores, drawn, level=level)
         coverage = evalkit.add_rate_intervals(coverage, drawn, level=level)
+    if len(benchmark.slices):
+        more["slices"] = evalkit.slice_scores(benchmark, counts, **options, level=level, resampling=resampling)
     record = _record(source, path, benchmark, coverage, iou, zero_division, require_complete, settings, start)
     files = {
         f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
         f"coverage.{kind}": coverage,
         "counts.parquet": counts,
         "matches.parquet": evalkit.match(benchmark, iou=iou, pairs=pairs),
+        **{f"{name}.{kind}": table for name, table in more.items()},
         "run.json": record,
     }
     write_files(out, files)
@@ -309,7 +327,7 @@ def compare(
     benchmark = _read(source, path, models)
     if len(benchmark.models) < 2:
         raise EvalkitError("a comparison needs at least two models")
-    counts = evalkit.count(benchmark, iou=iou)
+    counts, _ = _with_semantic(benchmark, evalkit.count(benchmark, iou=iou), iou)
     options = {"statistics": statistics, "replicates": replicates, "seed": seed, "jobs": jobs}
     drawn = evalkit.bootstrap(benchmark, counts, wanted=["common"], **options)
     table = evalkit.compare(evalkit.scores(benchmark, counts, iou=iou), drawn, level=level)
@@ -318,7 +336,12 @@ def compare(
     write_files(out, {f"comparison.{kind}": table})
     if not quiet:
         top = HEADLINE_IOU if HEADLINE_IOU in iou else max(iou)
-        shown = table[(table["iou"] == top) & (table["level"] == "overall") & (table["average"] == "micro")]
+        shown = table[
+            (table["relation"] == "exact")
+            & (table["iou"] == top)
+            & (table["level"] == "overall")
+            & (table["average"] == "micro")
+        ]
         columns = ["model_a", "model_b", "statistic", "difference", "low", "high", "share_above_zero", "p_holm"]
         click.echo(f"localisation at IoU {top:.2f}, micro, common scope")
         _print_table(shown[columns])
@@ -380,6 +403,17 @@ def report(benchmark: Path, parameters: tuple[str, ...], quiet: bool) -> None:
         click.echo(f"written: {click.format_filename(index)}")
 
 
+def _with_semantic(
+    benchmark: Benchmark, counts: pd.DataFrame, iou: tuple[float, ...]
+) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """The counts, exact and under the benchmark's relation if it has one, and the table that comes with it."""
+    if benchmark.relation is None:
+        return counts, {}
+    accepted = evalkit.accepted_pairs(benchmark, iou=iou)
+    relaxed = evalkit.relaxed_counts(counts, accepted)
+    return pd.concat([counts, relaxed], ignore_index=True), {"semantic_pairs": evalkit.related_pairs(accepted)}
+
+
 def _states(benchmark: Benchmark) -> pd.DataFrame:
     columns = ["model", "images", "valid", "invalid", "missing", "coverage"]
     table = evalkit.coverage(benchmark)
@@ -408,7 +442,10 @@ def _headline(scores: pd.DataFrame) -> pd.DataFrame:
     """The F2 of each model, micro and macro, valid scope: class sets, and boxes at 0.50 or else the highest threshold."""
     top = HEADLINE_IOU if (scores["iou"] == HEADLINE_IOU).any() else scores["iou"].max()
     rows = scores[
-        (scores["scope"] == "valid") & (scores["level"] == "overall") & (scores["iou"].isna() | (scores["iou"] == top))
+        (scores["scope"] == "valid")
+        & (scores["relation"] == "exact")
+        & (scores["level"] == "overall")
+        & (scores["iou"].isna() | (scores["iou"] == top))
     ]
     name = rows["task"].astype(str) + rows["iou"].map(lambda value: "" if np.isnan(value) else f" {value:.2f}") + " F2 "
     return (

@@ -50,7 +50,7 @@ def overlaps(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS) -> 
     lowest = thresholds(iou)[0]
     gold, predictions = benchmark.gold, benchmark.predictions
     gold_row, predicted_row, overlap = candidate_pairs(
-        _key(gold), _boxes(gold), _key(predictions), _boxes(predictions), minimum_iou=lowest
+        _key(gold), as_boxes(gold), _key(predictions), as_boxes(predictions), minimum_iou=lowest
     )
     model = predictions["model"].cat.codes.to_numpy()[predicted_row]
     columns = {"gold_row": gold_row, "predicted_row": predicted_row, "overlap": overlap}
@@ -114,7 +114,7 @@ def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     levels = thresholds(iou)
     pairs = _pairs(benchmark, levels, pairs)
     gold, predictions = benchmark.gold, benchmark.predictions
-    gold_rank, predicted_rank = _coordinate_rank(gold), _coordinate_rank(predictions)
+    gold_rank, predicted_rank = coordinate_rank(gold), coordinate_rank(predictions)
     valid = benchmark.valid
     gold_image = gold["image_id"].cat.codes.to_numpy()
     model_of_pair = pairs["model"].cat.codes.to_numpy()
@@ -153,7 +153,7 @@ def _columns(pairs: pd.DataFrame, low: int, high: int) -> list[np.ndarray]:
     return [pairs[name].to_numpy()[low:high] for name in ("gold_row", "predicted_row", "overlap")]
 
 
-def _boxes(table: pd.DataFrame) -> np.ndarray:
+def as_boxes(table: pd.DataFrame) -> np.ndarray:
     return np.column_stack([table[name] for name in BOX_COLUMNS])
 
 
@@ -237,7 +237,7 @@ def _match_table(
     return rows.sort_values(["image_id", "class", "outcome", *coordinates], ignore_index=True)
 
 
-def _coordinate_rank(boxes: pd.DataFrame) -> np.ndarray:
+def coordinate_rank(boxes: pd.DataFrame) -> np.ndarray:
     """Rank of each box by its coordinates, then its score; a total order that does not know the order of rows."""
     columns = [boxes[name].to_numpy() for name in (*BOX_COLUMNS, "score") if name in boxes]
     rank = np.empty(len(boxes), np.int64)

@@ -102,12 +102,14 @@ def bootstrap(
     seed: int = SEED,
     jobs: int = 1,
     wanted: Sequence[str] = SCOPES,
+    images: np.ndarray | None = None,
 ) -> Replicates:
     """Score every model on resampled images, for every scope, task, threshold, domain and class.
 
     Images are drawn with replacement from the images of the scope, in the order of their ids; scopes with the same images
     share the draws, and so do models, tasks and classes. Inside a replicate 0/0 is undefined, and a macro average has the
-    classes that are represented in it. ``wanted`` are the scopes to do; ``jobs`` changes the time only.
+    classes that are represented in it. ``wanted`` are the scopes to do, ``images`` a mask of shape
+    (images,) that leaves those of a slice; ``jobs`` changes the time only.
 
     Raises EvalkitError for fewer than 100 replicates, fewer than one job, and a statistic that is not in ``RATIOS``.
     """
@@ -149,7 +151,7 @@ def bootstrap(
             for part in parts
         ]
 
-    sets = _image_sets(benchmark, wanted)
+    sets = _image_sets(scopes(benchmark, images), wanted)
     scores: dict[str, dict[tuple[str, str], np.ndarray]] = {name: {} for name in statistics}
     rates: dict[tuple[str, str], np.ndarray] = {}
     with ThreadPoolExecutor(jobs) as pool:
@@ -260,10 +262,9 @@ def holm(p: pd.Series) -> pd.Series:
     return (known * factors).cummax().clip(upper=1).reindex(p.index)
 
 
-def _image_sets(benchmark: Benchmark, wanted: Sequence[str]) -> list[tuple[np.ndarray, list[tuple[int, str]]]]:
+def _image_sets(masks_of: dict[str, np.ndarray], wanted: Sequence[str]) -> list[tuple[np.ndarray, list[tuple[int, str]]]]:
     """The different sets of images of all models and scopes, and who is scored on each; empty ones are left out."""
     sets: dict[bytes, tuple[np.ndarray, list[tuple[int, str]]]] = {}
-    masks_of = scopes(benchmark)
     for scope, masks in ((name, masks_of[name]) for name in wanted):
         for model, mask in enumerate(masks):
             if mask.any():

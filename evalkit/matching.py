@@ -51,16 +51,20 @@ def best_matching(
 ) -> np.ndarray:
     """Of the maximum-cardinality matchings, the one with the largest sum of weights.
 
-    Rows are put in the order of their ranks before anything is solved, so where several matchings have that sum, ranks decide
-    among them. With ranks that come from the rows' own values, the result does not depend on the order of rows or edges.
+    With several rows of weights the first row decides, the second among the matchings that are equal in the first, and so on.
+    Rows of the graph are put in the order of their ranks before anything is solved, so where matchings are equal in all of
+    that, ranks decide among them. With ranks that come from the rows' own values, the result does not depend on the order of
+    rows or edges.
 
     Each connected component is solved as an assignment problem that is padded with just as many dummies as the maximum
-    matching leaves rows unmatched, so that no pair can be given up for weight.
+    matching leaves rows unmatched, so that no pair can be given up for weight. Between two rows of weights only the edges stay
+    that some best assignment uses: those whose reduced cost is 0.
 
     Parameters
     ----------
     left, right : integers of shape (edges,)
-    weight : floats of shape (edges,), at least 0
+    weight : floats of shape (edges,) or (rows, edges), at least 0; in all rows but the last whole numbers, so that equal sums
+        are equal
     left_rank, right_rank : integers for each row of either side; equal ranks are interchangeable
 
     Returns
@@ -68,24 +72,36 @@ def best_matching(
     array of shape (n_left,): the right row matched to each left row, or -1
     """
     n_left, n_right = len(left_rank), len(right_rank)
+    weight = np.atleast_2d(weight)
     match = np.full(n_left, -1)
     alone = _alone(left, right, n_left, n_right)
     match[left[alone]] = right[alone]
     if alone.all():
         return match
     if alone.any():
-        left, right, weight = left[~alone], right[~alone], weight[~alone]
+        left, right, weight = left[~alone], right[~alone], weight[:, ~alone]
     graph = csr_matrix((np.ones(len(left), bool), (left, right + n_left)), shape=(n_left + n_right,) * 2)
     component = connected_components(graph, directed=False)[1]
     del graph
     size = _pairs_by_component(left, right, component, n_left, n_right)
+    one = size[component[left]] == 1
+    if one.any():  # a single pair: the best edge
+        best = _best_edges(component[left[one]], weight[:, one], left_rank[left[one]], right_rank[right[one]])
+        match[left[one][best]] = right[one][best]
+        left, right, weight = left[~one], right[~one], weight[:, ~one]
     for edge in _split(component[left]):
         rows, row = _ranked(left[edge], left_rank)
         columns, column = _ranked(right[edge], right_rank)
         pairs = size[component[rows[0]]]
-        chosen_row, chosen_column = _assignment(row, column, weight[edge], len(rows), len(columns), pairs)
+        chosen_row, chosen_column = _assignment(row, column, weight[:, edge], len(rows), len(columns), pairs)
         match[rows[chosen_row]] = columns[chosen_column]
     return match
+
+
+def _best_edges(component: np.ndarray, weight: np.ndarray, left_rank: np.ndarray, right_rank: np.ndarray) -> np.ndarray:
+    """The edge of each component with the largest weights, row by row, then the lowest ranks."""
+    order = np.lexsort([right_rank, left_rank, *-weight[::-1], component])
+    return order[np.r_[True, np.diff(component[order]) > 0]]
 
 
 def _pairs_by_component(left: np.ndarray, right: np.ndarray, component: np.ndarray, n_left: int, n_right: int) -> np.ndarray:
@@ -105,6 +121,8 @@ def _pairs_by_component(left: np.ndarray, right: np.ndarray, component: np.ndarr
 
 def _split(component: np.ndarray) -> list[np.ndarray | slice]:
     """The edges of each component."""
+    if not len(component):
+        return []
     if (component == component[0]).all():
         return [slice(None)]
     order = np.argsort(component, kind="stable")
@@ -142,14 +160,38 @@ def _assignment(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The assignment of largest weight with exactly ``pairs`` edges, the largest number there is.
 
-    The smaller side becomes the rows of a dense cost matrix; ``n_rows - pairs`` dummy columns take the rows that stay free.
+    The smaller side becomes the rows of a dense cost matrix; ``n_rows - pairs`` dummy columns take the rows that stay free, and
+    where there are several rows of weights, dummy rows take the columns that stay free.
     """
     if n_rows > n_columns:
         chosen_column, chosen_row = _assignment(column, row, weight, n_columns, n_rows, pairs)
         return chosen_row, chosen_column
-    cost = np.full((n_rows, n_columns + n_rows - pairs), np.inf)
-    cost[:, n_columns:] = 0.0
-    cost[row, column] = -weight
-    chosen_row, chosen_column = linear_sum_assignment(cost)
-    real = chosen_column < n_columns
+    dummies = n_columns - pairs if len(weight) > 1 else 0
+    cost = np.zeros((n_rows + dummies, n_columns + n_rows - pairs))
+    cost[:n_rows, :n_columns] = np.inf
+    for stage in range(len(weight)):
+        cost[row, column] = -weight[stage]
+        chosen_row, chosen_column = linear_sum_assignment(cost)
+        if stage + 1 < len(weight):
+            tight = _tight(cost, chosen_column)
+            cost = np.where(tight, 0.0, np.inf)
+            kept = tight[row, column]
+            if kept.sum() == pairs:  # no choice is left
+                break
+            row, column, weight = row[kept], column[kept], weight[:, kept]
+    real = (chosen_row < n_rows) & (chosen_column < n_columns)
     return chosen_row[real], chosen_column[real]
+
+
+def _tight(cost: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Which entries of a square matrix of whole costs some assignment of least cost has; ``chosen`` is one such assignment.
+
+    They are those whose reduced cost is 0. The prices of the columns are shortest paths, found by Bellman and Ford's rounds.
+    """
+    price = np.zeros(len(cost))
+    while True:
+        slack = cost - (cost[np.arange(len(cost)), chosen] - price[chosen])[:, None]
+        lower = np.minimum(price, slack.min(axis=0))
+        if (lower == price).all():
+            return slack == price
+        price = lower

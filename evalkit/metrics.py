@@ -94,19 +94,25 @@ POPULATIONS: dict[str, Callable] = {  # the classes that a macro average is over
 }
 
 
-def scopes(benchmark: Benchmark) -> dict[str, np.ndarray]:
+def scopes(benchmark: Benchmark, images: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """The images of each scope, as a mask of shape (models, images).
 
     ``valid`` holds each model's valid images, ``common`` those that are valid for every model. ``all`` is not a scope but a
-    view: every image, with invalid and missing responses taken as empty.
+    view: every image, with invalid and missing responses taken as empty. ``images``, a mask of shape (images,), leaves only
+    those of a slice.
     """
     valid = benchmark.valid
-    masks = {"valid": valid, "common": np.broadcast_to(valid.all(axis=0), valid.shape)}
-    return {**masks, VIEW: np.ones_like(valid)}
+    masks = {"valid": valid, "common": np.broadcast_to(valid.all(axis=0), valid.shape), VIEW: np.ones_like(valid)}
+    return masks if images is None else {name: mask & images for name, mask in masks.items()}
 
 
 def scores(
-    benchmark: Benchmark, counts: pd.DataFrame, *, zero_division: float = 0.0, iou: Sequence[float] = IOU_THRESHOLDS
+    benchmark: Benchmark,
+    counts: pd.DataFrame,
+    *,
+    zero_division: float = 0.0,
+    iou: Sequence[float] = IOU_THRESHOLDS,
+    images: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Precision, recall, F1 and F2 of every model, scope, task and threshold: overall, per domain, per class.
 
@@ -120,13 +126,14 @@ def scores(
     counts : table of :func:`evalkit.counts.count`
     zero_division : the value of a ratio whose denominator is 0; 0.0, or NaN. ``reason`` says what was lacking.
     iou : the thresholds that get rows where ``counts`` is empty, since nothing is in gold and nothing was predicted
+    images : a mask of shape (images,), the images to score; all by default
 
     Returns
     -------
     DataFrame with the columns ``SCORE_COLUMNS``. An empty scope has no ratio at all and says so in ``reason``.
     """
     labels, pools = score_rows(benchmark)
-    blocks, totals, n_images = _class_totals(benchmark, counts, iou)
+    blocks, totals, n_images = _class_totals(benchmark, counts, iou, images)
     pooled = pools.astype(float) @ totals
     tp, fp, fn = np.moveaxis(pooled, -1, 0)
     n_listed = len(benchmark.classes)
@@ -284,7 +291,7 @@ def kinds_of(counts: pd.DataFrame, *, iou: Sequence[float] = IOU_THRESHOLDS) -> 
 
 
 def _class_totals(
-    benchmark: Benchmark, counts: pd.DataFrame, iou: Sequence[float]
+    benchmark: Benchmark, counts: pd.DataFrame, iou: Sequence[float], images: np.ndarray | None
 ) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Sums of tp, fp, fn for each class in each block (model, scope, task, iou, relation).
 
@@ -296,7 +303,7 @@ def _class_totals(
     image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
     cell = (model * len(kinds) + kind) * n_classes + label
     size = len(benchmark.models) * len(kinds) * n_classes
-    masks = scopes(benchmark)
+    masks = scopes(benchmark, images)
     whole = _sums(cell, counts, size)
     totals, n_images = [], []
     for mask in masks.values():

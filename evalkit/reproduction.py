@@ -67,7 +67,8 @@ def provenance(benchmark: str | Path, **parameters: Any) -> pd.DataFrame:
 
 def input_hashes(options: BenchmarkOptions, folder: Path) -> Iterator[tuple[str, str]]:
     """What a benchmark reads, by its role, and SHA-256 of each file (or folder of files), but for the pictures."""
-    said = [("classes", options.classes)]
+    said = [("classes", options.classes), ("slices", options.slices)]
+    said += [("semantic", options.semantic.path)] if options.semantic else []
     for role, one in [("gold", options.gold), *((f"predictions {name}", one) for name, one in options.predictions.items())]:
         said += [(role, one.path), (f"{role}, names", one.names), (f"{role}, sizes", one.sizes)]
     for role, text in said:

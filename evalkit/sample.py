@@ -119,6 +119,17 @@ MODELS = [
     Model("dropout", 0.88, 0.80, 0.32, 0.14, 0.04, 0.12, 0.06, 1, {"cleanliness": 0.80}, clip=True, missing=0.08),
     Model("loose", 0.90, 0.85, 0.40, 0.34, 0.05, 0.15, 0.05, 1, {"road surface": 0.70}, outside=0.05),
 ]
+RELATED = [  # gold class, accepted class, how near; the relation goes both ways
+    ("litter", "bulky waste", "0.6"),
+    ("litter", "overflowing bin", "0.7"),
+    ("bulky waste", "abandoned scooter", "0.4"),
+    ("pothole", "crack", "0.8"),
+    ("pothole", "puddle", "0.6"),
+    ("graffiti", "fly poster", "0.7"),
+    ("damaged sign", "broken lamp", "0.5"),
+    ("broken lamp", "fallen branch", "0.2"),
+]
+CUTOFF = 0.5
 # fmt: on
 
 SHAPES: dict[str, Callable] = {  # beside "rect"; x, y: pixels inside a box of w by h, whose four sides each touches
@@ -342,6 +353,8 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
     classes = [f"{number},{kind.name},{kind.domain}" for number, kind in enumerate(KINDS, 1)]
     _write_lines(folder / "classes.csv", ["class_id,class_name,domain", *classes])
     _write_lines(folder / "gold.jsonl", map(json.dumps, gold))
+    _write_lines(folder / "semantic.csv", _relation())
+    _write_lines(folder / "slices.csv", ["image_id,attribute,value", *(line for row in gold for line in _attributes(row))])
     for name, rows in answers.items():
         _write_lines(folder / f"predictions/{name}.jsonl", map(json.dumps, rows))
     _write_lines(
@@ -353,10 +366,28 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
             "classes: classes.csv",
             "gold: gold.jsonl",
             "images: images",
+            f"semantic: {{path: semantic.csv, cutoff: {CUTOFF}}}",
+            "slices: slices.csv",
             "predictions:",
             *(f"  {name}: predictions/{name}.jsonl" for name in answers),
         ],
     )
+
+
+def _relation() -> list[str]:
+    """The lines of the semantic relation: 1 for a class itself, what `RELATED` says, else 0."""
+    names = [kind.name for kind in KINDS]
+    near = {(a, b): value for one, other, value in RELATED for a, b in ((one, other), (other, one))}
+    rows = [",".join([a, *("1" if a == b else near.get((a, b), "0") for b in names)]) for a in names]
+    return [",".join(["gold", *names]), *rows]
+
+
+def _attributes(row: dict) -> list[str]:
+    """The lines of an image in the table of slices: its shape, and how many boxes it has."""
+    wide, high, boxes = row["width"], row["height"], len(row["boxes"])
+    shape = "landscape" if wide > high else "portrait" if wide < high else "square"
+    objects = "none" if boxes == 0 else "one" if boxes == 1 else "several"
+    return [f"{row['image_id']},shape,{shape}", f"{row['image_id']},objects,{objects}"]
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -373,7 +404,7 @@ def _refuse_foreign(out: Path) -> None:
         return
     held = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     models = "|".join(model.name for model in MODELS)
-    ours = rf"benchmark\.yml|classes\.csv|gold\.jsonl|images/toy-\d+\.png|predictions/({models})\.jsonl"
+    ours = rf"benchmark\.yml|(classes|semantic|slices)\.csv|gold\.jsonl|images/toy-\d+\.png|predictions/({models})\.jsonl"
     foreign = sorted(name for name in held if not re.fullmatch(ours, name))
     start = (out / "benchmark.yml").read_bytes()[: len(MARK)] if "benchmark.yml" in held else b""
     if foreign or start != MARK.encode():

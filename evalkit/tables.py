@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -96,9 +97,25 @@ class Annotations:
     notes: list[Note] = field(default_factory=list)
 
 
+class Relation(NamedTuple):
+    """Which predicted class is accepted for which gold class.
+
+    ``values`` has a row for each gold class and a column for each predicted class, in the order of the class list, with cells
+    from 0 to 1; a cell of at least ``cutoff`` is accepted, and the diagonal always is.
+    """
+
+    values: pd.DataFrame
+    cutoff: float
+
+    @property
+    def accepted(self) -> np.ndarray:
+        """Whether a predicted class is accepted, booleans of shape (gold classes, predicted classes)."""
+        return (self.values.to_numpy() >= self.cutoff) | np.eye(len(self.values), dtype=bool)
+
+
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark in memory: five tables, and where the pictures are.
+    """A benchmark in memory: its tables, and where the pictures are.
 
     Attributes
     ----------
@@ -118,6 +135,10 @@ class Benchmark:
     notes : tuple of (file, code, count, examples)
         What readers left out or passed over because the files or their options say so (crowd boxes, for one), and by model what
         suggests that its answers do not follow their declared convention.
+    relation : Relation or None
+        The semantic relation of the classes, where there is one.
+    slices : DataFrame ``image_id, attribute, value``
+        What is known of images, such as the time of day; empty where nothing is.
     """
 
     name: str
@@ -129,6 +150,8 @@ class Benchmark:
     predictions: pd.DataFrame
     image_folder: Path | None = None
     notes: tuple[tuple[str, str, int, str], ...] = ()
+    relation: Relation | None = None
+    slices: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["image_id", "attribute", "value"], dtype=str))
 
     @property
     def models(self) -> list[str]:

@@ -269,3 +269,52 @@ def plain_coverage(plain: Plain) -> dict:
                 "fp_boxes_per_negative": ratio(sum(boxes), len(boxes), None) if shown else None,
             }
     return rows
+
+
+# -- semantic relaxation ----------------------------------------------------------------------------------------------
+
+
+def relaxed_image_counts(gold, said, classes, relation, cutoff, threshold=None) -> dict:
+    """``{class: (tp, fp, fn)}`` of one image under a relation ``{(gold class, predicted class): Fraction}``, by trying all.
+
+    Of every one-to-one matching the best is kept: most pairs, most exact ones, largest sum of the relation, largest sum of
+    IoU, then the gold and the predicted classes that come first in ``classes``.
+    """
+    if threshold is None:
+        gold, said = ([(name, None) for name in dict.fromkeys(label for label, _ in side)] for side in (gold, said))
+
+    def overlap(a, b):
+        return Fraction(0) if threshold is None else exact_iou(a, b)
+
+    def may(one, other):
+        (a, box), (b, other_box) = one, other
+        related = a == b or (b in classes and relation[a, b] >= cutoff)
+        return related and (threshold is None or qualifies(box, other_box, threshold))
+
+    def every(at, used):
+        if at == len(gold):
+            yield ()
+            return
+        yield from every(at + 1, used)
+        for p in set(range(len(said))) - used:
+            if may(gold[at], said[p]):
+                yield from (((at, p), *rest) for rest in every(at + 1, used | {p}))
+
+    def rank(pairs):
+        named = [(gold[g][0], said[p][0]) for g, p in pairs]
+        places = [sorted((-classes.index(pair[side]) for pair in named), reverse=True) for side in (0, 1)]
+        return (
+            len(pairs),
+            sum(a == b for a, b in named),
+            sum(relation[pair] for pair in named),
+            sum(overlap(gold[g][1], said[p][1]) for g, p in pairs),
+            *places,
+        )
+
+    best = max(every(0, frozenset()), key=rank)
+    counts = {name: [0, 0, 0] for name, _ in [*gold, *said]}
+    for g, (name, _) in enumerate(gold):
+        counts[name][0 if g in dict(best) else 2] += 1
+    for p, (name, _) in enumerate(said):
+        counts[name][1] += p not in {right for _, right in best}
+    return {name: tuple(values) for name, values in counts.items()}

@@ -14,7 +14,14 @@ from evalkit import sample
 from evalkit.sample import KINDS, MODELS, SEED, Scene, picture, predict, scene, write_sample
 from evalkit.tables import EvalkitError
 
-TEXTS = ["benchmark.yml", "classes.csv", "gold.jsonl", *(f"predictions/{model.name}.jsonl" for model in MODELS)]
+TEXTS = [
+    "benchmark.yml",
+    "classes.csv",
+    "gold.jsonl",
+    "semantic.csv",
+    "slices.csv",
+    *(f"predictions/{model.name}.jsonl" for model in MODELS),
+]
 CLASSES = {kind.name for kind in KINDS}
 
 
@@ -55,7 +62,7 @@ def test_same_seed_writes_the_same_bytes(tmp_path):
 def test_another_seed_writes_another_sample(tmp_path):
     first, second = (contents(write_sample(tmp_path / str(seed), images=8, seed=seed).parent) for seed in (1, 2))
     same = {path.as_posix() for path in first if first[path] == second[path]}
-    assert same == {"classes.csv"}
+    assert same == {"classes.csv", "semantic.csv"}
 
 
 def test_image_k_does_not_depend_on_the_number_of_images(tmp_path):
@@ -70,7 +77,7 @@ def test_frozen_regression_values(tmp_path):
     folder = write_sample(tmp_path / "tiny", images=12, seed=7).parent
     text = hashlib.sha256(b"".join((folder / name).read_bytes() for name in TEXTS))
     drawn = hashlib.sha256(b"".join(pixels(path).tobytes() for path in sorted((folder / "images").iterdir())))
-    assert text.hexdigest() == "e1f4fa673002bd0978979ccfc2cab9354c66898726560f0f023469baf2af33ef"
+    assert text.hexdigest() == "143a016582787de48cecdb4a3502133c2fef836efc53ddfdea461b37e5cbe6bb"
     assert drawn.hexdigest() == "82b424c68de2aa23584d4f788b895f7e008223423933aa919f2342fc7370bb83"
 
 

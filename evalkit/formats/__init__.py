@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from evalkit.formats import answers, coco, folders, jsonl, long
+from evalkit.formats import answers, beside, coco, folders, jsonl, long
 from evalkit.formats.decoding import one_finding
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
 from evalkit.tables import (
@@ -98,6 +98,12 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
     if classes is None:
         raise EvalkitError(f"{name}: `classes` is needed, a CSV class_id,class_name,domain (only COCO gold brings its own)")
     images, gold = gold_tables(said, classes)
+    more = {}
+    if options.semantic:
+        cutoff = beside.read_cutoff(options.semantic.cutoff, where=f"{name}, semantic")
+        more["relation"] = beside.read_relation(folder / options.semantic.path, classes, cutoff=cutoff)
+    if options.slices:
+        more["slices"] = beside.read_slices(folder / options.slices, images)
     notes = [(said.file, *note) for note in said.notes]
 
     context = Context(folder, names, categories, images)
@@ -131,6 +137,7 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         predictions=join_models(predictions, every_class) if predictions else _no_predictions(gold),
         image_folder=folder / options.images if options.images else None,
         notes=tuple(notes),
+        **more,
     )
 
 

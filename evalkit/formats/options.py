@@ -32,6 +32,13 @@ class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     reader: str | None = None
 
 
+class RelationOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The semantic relation: a matrix of classes, and the value from which on a class is accepted."""
+
+    path: str
+    cutoff: str
+
+
 class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """The contents of ``benchmark.yml``."""
 
@@ -41,6 +48,8 @@ class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
     classes: str | None = None
     images: str | None = None
     predictions: dict[str, FileOptions] = {}
+    semantic: RelationOptions | None = None
+    slices: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,9 @@ def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
     said = dict(said)
     if "gold" in said:
         said["gold"] = as_file(said["gold"], "gold")
+    if "semantic" in said:
+        _known_keys(said["semantic"], RelationOptions, f"{source}, semantic")
+        said["semantic"] = _convert(said["semantic"], RelationOptions, f"{source}, semantic")
     if isinstance(said.get("predictions"), dict):
         if blank := [name for name in said["predictions"] if not name.strip()]:
             raise EvalkitError(f"{source}, predictions: a model needs a name, not {blank[0]!r}")
