@@ -14,11 +14,14 @@ import pandas as pd
 
 import evalkit
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
-from evalkit.formats.options import BenchmarkOptions, options_from, read_options
+from evalkit.formats.options import BenchmarkOptions, PublishedOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
 from evalkit.metrics import RATIOS
+from evalkit.published import check_file, require_reproduced, summary
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, printable
+
+BLOCK = "benchmark.yml"  # --published without a value
 
 
 class _Path(click.Path):
@@ -218,6 +221,12 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
 )
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of scores and coverage.")
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a response is invalid or missing.")
+@click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
 @click.option("--intervals/--no-intervals", default=True, show_default=True, help="Of F2 and the false-positive rate.")
 @_bootstrap_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -230,6 +239,7 @@ def score(
     zero_division: str,
     kind: str,
     require_complete: bool,
+    published: str | None,
     intervals: bool,
     replicates: int,
     level: float,
@@ -245,6 +255,7 @@ def score(
     coverage.csv    valid, invalid, missing; the false-positive rate on clean images
     counts.parquet  TP, FP, FN per image and class, from which every score is a sum
     matches.parquet every matched pair, false box and missed box
+    published_scores.csv  with --published: which published row is equal, differs, or is missing
     slices.csv      with --slices: the scores of images that have an attribute
     semantic_pairs.csv  with --semantic: which class was accepted for which, and how often
     run.json        parameters, rules in force, input hashes, versions
@@ -278,6 +289,8 @@ def score(
         coverage = evalkit.add_rate_intervals(coverage, drawn, level=level)
     if len(benchmark.slices):
         more["slices"] = evalkit.slice_scores(benchmark, counts, **options, level=level, resampling=resampling)
+    checked = _check_published(scores, source, path, published, table="scores")
+    more |= {} if checked is None else {"published_scores": checked}
     record = _record(source, path, benchmark, coverage, iou, zero_division, require_complete, settings, start)
     files = {
         f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
@@ -293,6 +306,7 @@ def score(
         click.echo()
         _print_table(_headline(scores))
         click.echo(f"\nwritten to {out}: " + ", ".join(files))
+    _require_reproduced(checked, table="scores", quiet=quiet)
     _require_complete(coverage, require_complete)
 
 
@@ -373,13 +387,14 @@ def sample(out: Path, images: int, seed: int, quiet: bool) -> None:
 @click.option(
     "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="A notebook parameter, its value as YAML; repeat."
 )
+@click.option("--allow-differences", is_flag=True, help="Render also where published values are not reproduced; pages say so.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def report(benchmark: Path, parameters: tuple[str, ...], quiet: bool) -> None:
+def report(benchmark: Path, parameters: tuple[str, ...], allow_differences: bool, quiet: bool) -> None:
     """Run every notebook on a benchmark and render the book into _build/html.
 
     The book is made in the checkout of the project, whatever the current folder, and starts from clean folders. A cell that
-    fails, an unknown parameter or a warning of the book's build ends it with status 2; the earlier book stays until the new
-    one is complete.
+    fails, an unknown parameter or a warning of the book's build ends it with status 2, published values that are not reproduced
+    with status 1; the earlier book stays until the new one is complete.
 
     \b
     Example:
@@ -389,7 +404,7 @@ def report(benchmark: Path, parameters: tuple[str, ...], quiet: bool) -> None:
 
     from evalkit.report import build
 
-    values = {}
+    values: dict[str, Any] = {"allow_differences": True} if allow_differences else {}
     for text in parameters:
         name, found, value = text.partition("=")
         if not found:
@@ -486,6 +501,29 @@ def _record(
         states=states.to_dict("index"),
         wall_time_seconds=round(time.perf_counter() - start, 3),
     )
+
+
+def _check_published(
+    computed: pd.DataFrame, source: BenchmarkOptions, path: Path | None, published: str | None, *, table: str
+) -> pd.DataFrame | None:
+    """Ours against the published table that the option or benchmark.yml names; None if none is asked for."""
+    if published is None:
+        return None
+    options, folder = getattr(source.published, table), path.parent if path else Path()
+    if published != BLOCK:
+        options, folder = PublishedOptions(path=published), Path()
+    elif options is None:
+        raise EvalkitError(f"--published without a file needs `published: {{{table}: ...}}` in benchmark.yml")
+    return check_file(computed, folder, options, table=table)
+
+
+def _require_reproduced(checked: pd.DataFrame | None, *, table: str, quiet: bool) -> None:
+    """Print how the check went, and fail where a published row differs or is missing."""
+    if checked is None:
+        return
+    if not quiet:
+        click.echo(summary(checked, table=table))
+    require_reproduced({table: checked})
 
 
 def _require_complete(coverage: pd.DataFrame, required: bool) -> None:

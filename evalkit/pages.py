@@ -7,7 +7,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from evalkit.intervals import DEGENERATE, LEAST_REPLICATES
+from evalkit.published import failed, summary
 from evalkit.tables import Benchmark, EvalkitError
 
 DASH = "–"
@@ -52,6 +53,7 @@ PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "level": (lambda value: _is_threshold(value) and value < 1, "must be a number between 0 and 1"),
     "seed": (_is_whole, "must be a whole number from 0 on"),
+    "allow_differences": (lambda value: isinstance(value, bool), "must be true or false"),
 }
 
 
@@ -137,6 +139,19 @@ def verdict(benchmark: Benchmark, headline: pd.DataFrame, *, iou: float, where: 
         sure = not pd.isna(best["f2_low"])
         text += f"; interval {best['f2_low']:.3f} to {best['f2_high']:.3f})." if sure else ")."
     return HTML(f"<p>{text}</p>")
+
+
+def reproduced(checks: Mapping[str, pd.DataFrame]) -> HTML:
+    """The sentence of the front page on published values: reproduced, not reproduced, or none to check."""
+    if not checks:
+        return HTML("<p>The benchmark names no published values, so none were checked.</p>")
+    told = "; ".join(summary(check, table=table) for table, check in checks.items())
+    wrong = sum(map(failed, checks.values()))
+    title = "Published values are not reproduced" if wrong else "Published values are reproduced"
+    words = html.escape(told[0].upper() + told[1:])
+    return HTML(
+        f'<div class="admonition {"danger" if wrong else "tip"}"><p class="admonition-title">{title}</p><p>{words}.</p></div>'
+    )
 
 
 def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:

@@ -24,7 +24,7 @@ import numpy as np
 
 from evalkit.formats.writing import replace_folder
 from evalkit.pages import PARAMETERS, check_parameters
-from evalkit.tables import EvalkitError
+from evalkit.tables import CheckFailed, EvalkitError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -184,6 +184,8 @@ def _run(name: str, notebook: NotebookNode, parameters: dict[str, Any], folder: 
                 config=Config({"KernelManager": {"transport_encryption": "auto"}}),
             )
     except papermill.PapermillExecutionError as error:
+        if error.ename == CheckFailed.__name__:
+            raise CheckFailed(f"{where}: {error.evalue}") from error
         message = " ".join(str(error.evalue).split())
         raise EvalkitError(f"{where}, cell {error.exec_count}: {error.ename}: {message}; {kept}") from error
     except DeadKernelError as error:

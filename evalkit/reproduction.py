@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 
 from evalkit.boxes import TOLERANCE
@@ -71,6 +72,8 @@ def input_hashes(options: BenchmarkOptions, folder: Path) -> Iterator[tuple[str,
     said += [("semantic", options.semantic.path)] if options.semantic else []
     for role, one in [("gold", options.gold), *((f"predictions {name}", one) for name, one in options.predictions.items())]:
         said += [(role, one.path), (f"{role}, names", one.names), (f"{role}, sizes", one.sizes)]
+    published = msgspec.structs.asdict(options.published)
+    said += [(f"published {table}", one.path) for table, one in published.items() if one is not None]
     for role, text in said:
         path = folder / text if text else folder
         is_labels = path.is_dir() and not role.endswith("sizes")  # a folder of sizes holds pictures

@@ -269,15 +269,9 @@ def test_score_writes_semantic_rows_beside_the_exact_ones(tmp_path):
     pd.testing.assert_frame_equal(scores, pd.read_csv(tmp_path / "parts" / "scores.csv"))
     pairs = pd.read_csv(tmp_path / "yml" / "semantic_pairs.csv")
     assert list(pairs.columns) == ["model", "task", "iou", "gold_class", "predicted_class", "value", "pairs"]
-    assert (
-        set(pairs["gold_class"]) == {"litter"}
-    )
-    assert (
-        set(pairs["predicted_class"]) == {"rubbish"}
-    )
-    assert (
-        (pairs["pairs"] == 1).all()
-    )
+    assert set(pairs["gold_class"]) == {"litter"}
+    assert set(pairs["predicted_class"]) == {"rubbish"}
+    assert (pairs["pairs"] == 1).all()
     assert not (plain / "semantic_pairs.csv").exists()
     assert set(pd.read_parquet(tmp_path / "yml" / "counts.parquet")["relation"]) == {"exact", "semantic"}
 

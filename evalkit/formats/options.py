@@ -39,6 +39,30 @@ class RelationOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, k
     cutoff: str
 
 
+class PublishedOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A published table and how to read it.
+
+    ``columns`` maps our names to the file's, ``fill`` gives a column that the file lacks one value. In JSON ``records`` is the
+    dotted path to the rows, a list of objects, or an object of objects whose names become the column ``index``.
+    ``interval_tolerance`` is the difference that the ends of intervals may have.
+    """
+
+    path: str
+    columns: dict[str, str] = {}
+    fill: dict[str, str] = {}
+    records: str = ""
+    index: str = ""
+    interval_tolerance: str = ""
+
+
+class PublishedTables(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The published tables that a benchmark's results are checked against."""
+
+    scores: PublishedOptions | None = None
+    agreement: PublishedOptions | None = None
+    points: PublishedOptions | None = None
+
+
 class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """The contents of ``benchmark.yml``."""
 
@@ -50,6 +74,7 @@ class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
     predictions: dict[str, FileOptions] = {}
     semantic: RelationOptions | None = None
     slices: str | None = None
+    published: PublishedTables = PublishedTables()
 
 
 @dataclass(frozen=True)
@@ -144,6 +169,14 @@ def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
     if "semantic" in said:
         _known_keys(said["semantic"], RelationOptions, f"{source}, semantic")
         said["semantic"] = _convert(said["semantic"], RelationOptions, f"{source}, semantic")
+    if "published" in said:
+        _known_keys(said["published"], PublishedTables, f"{source}, published")
+        tables = said["published"]
+        if isinstance(tables, dict):
+            tables = {name: {"path": one} if isinstance(one, str) else one for name, one in tables.items()}
+            for name, one in tables.items():
+                _known_keys(one, PublishedOptions, f"{source}, published, {name}")
+        said["published"] = _convert(tables, PublishedTables, f"{source}, published")
     if isinstance(said.get("predictions"), dict):
         if blank := [name for name in said["predictions"] if not name.strip()]:
             raise EvalkitError(f"{source}, predictions: a model needs a name, not {blank[0]!r}")
