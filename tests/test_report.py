@@ -11,10 +11,11 @@ import yaml
 from helpers import PROJECT, copy_project
 from packaging.requirements import Requirement
 
+import evalkit
 from evalkit import pages, report, reproduction
 from evalkit.formats import options_from, read_benchmark
 from evalkit.sample import write_sample
-from evalkit.tables import EvalkitError
+from evalkit.tables import CheckFailed, EvalkitError
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").rglob("*.md"))
 HEADER = "---\nkernelspec:\n  name: python3\n  display_name: Python 3\n  language: python\n---\n\n# A step\n"
@@ -97,6 +98,43 @@ def test_bok_06_every_page_of_results_names_the_data_the_note_and_what_it_was_ma
 def test_bok_04_numbers_on_pages_are_plain(built):
     for page in book_checks.pages(built / "_build" / "html"):
         assert "np.float64(" not in page.read_text()
+
+
+# Published values
+
+
+@pytest.mark.slow
+def test_a_build_fails_where_a_published_value_differs_unless_that_is_allowed(project, tmp_path):
+    """One answer of one model is altered after its scores were published."""
+    page = project / "notebooks" / "60_reproduction.md"
+    page.write_text(
+        (PROJECT / "notebooks" / page.name).read_text().replace("{doc}`the protocol\n<../protocol>`", "the protocol")
+    )
+    (project / "notebooks" / "10_step.md").unlink()
+    (project / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: book/executed/60_reproduction\n")
+    benchmark = write_sample(tmp_path / "toytown", images=20)
+    data = read_benchmark(benchmark)
+    counts = evalkit.count(data)
+    evalkit.scores(data, counts).drop(columns=["f2_low", "f2_high"]).to_csv(benchmark.parent / "scores.csv", index=False)
+    said = re.sub(r"^published:.*\n", "", benchmark.read_text(), flags=re.MULTILINE)
+    benchmark.write_text(f"{said}published: {{scores: scores.csv}}\n")
+    options = {"project": project, "progress": False}
+
+    report.build(benchmark, parameters={"replicates": 100}, **options)
+    book = project / "_build" / "html" / "book" / "executed" / "60_reproduction.html"
+    assert "Published values are reproduced" in book.read_text()
+
+    answers = benchmark.parent / "predictions" / "eager.jsonl"
+    lines = answers.read_text().splitlines()
+    at = next(number for number, line in enumerate(lines) if json.loads(line)["boxes"])
+    answers.write_text("\n".join([*lines[:at], json.dumps(json.loads(lines[at]) | {"boxes": []}), *lines[at + 1 :], ""]))
+    with pytest.raises(CheckFailed, match=r"60_reproduction.md: published values are not reproduced;\nscores: .* differ"):
+        report.build(benchmark, parameters={"replicates": 100}, **options)
+    assert "Published values are reproduced" in book.read_text()  # the earlier book stays
+
+    report.build(benchmark, parameters={"replicates": 100, "allow_differences": True}, **options)
+    assert "Published values are not reproduced" in book.read_text()
+    assert "eager, valid, localisation, 0.5, exact, overall, micro, overall" in book.read_text()
 
 
 # Failing
