@@ -1,7 +1,11 @@
 """Whole books, opened in a browser."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import book_checks
 import pytest
@@ -81,6 +85,36 @@ def test_names_of_other_people_are_text_on_every_page(tmp_path):
     assert not any("<script>document.title" in page for page in pages)
     for kind in ("class", "model", "name", "note", "reason", "domain", "image 0"):
         assert any(f"{kind} &lt;script&gt;" in page for page in pages), kind
+
+
+def test_the_page_on_new_predictions_does_what_it_says(tmp_path):
+    """Its shell lines and its Python run as they stand, in a checkout whose environment is this one."""
+    project = copy_project(tmp_path / "project")
+    toytown = write_sample(project / "toytown", images=12)
+    page = (project / "book" / "rerun.md").read_text("utf-8")
+    blocks = re.findall(r"```(json|yaml|sh|python)\n(.*?)```", page, flags=re.DOTALL)
+    environment = tmp_path / "venv" / "bin"
+    environment.mkdir(parents=True)
+    (environment / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (environment / "python").chmod(0o755)
+    (environment.parent / "installed").touch()
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    options = {"cwd": project, "env": {**os.environ, "PATH": path, "PYTHONPATH": str(project), "VENV": str(environment.parent)}}
+    printed = []
+    for kind, text in blocks:
+        if kind == "json":
+            (toytown.parent / "predictions" / "mine.jsonl").write_text(text)
+        elif kind == "yaml":
+            toytown.write_text(toytown.read_text().replace("predictions:\n", f"predictions:\n{text}", 1))
+        else:
+            command = ["sh", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
+            done = subprocess.run(command, **options, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+            printed.append(done.stdout)
+    assert "mine" in (project / "_build" / "html" / "book" / "executed" / "20_scores.html").read_text("utf-8")
+    assert "mine" in (project / "scores-of-mine.ipynb").read_text("utf-8")
+    assert (project / "results" / "scores.csv").exists()
+    assert any("mine" in text and "common" in text for text in printed)
 
 
 def test_the_checks_find_what_they_look_for(book, tmp_path):
