@@ -7,9 +7,10 @@
 
 from importlib.metadata import version
 
+from evalkit.answers import axis_swap
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
-from evalkit.formats import read_benchmark
+from evalkit.formats import read_answers, read_benchmark
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.semantic import accepted_pairs, gains, related_pairs, relaxed_counts
@@ -26,6 +27,7 @@ __all__ = [
     "accepted_pairs",
     "add_intervals",
     "add_rate_intervals",
+    "axis_swap",
     "bootstrap",
     "compare",
     "count",
@@ -37,6 +39,7 @@ __all__ = [
     "match",
     "overlaps",
     "precision",
+    "read_answers",
     "read_benchmark",
     "recall",
     "related_pairs",

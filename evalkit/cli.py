@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import evalkit
+from evalkit import answers
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
 from evalkit.formats.options import BenchmarkOptions, PublishedOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
@@ -436,21 +437,17 @@ def _states(benchmark: Benchmark) -> pd.DataFrame:
 
 
 def _print_answers(benchmark: Benchmark) -> None:
-    """How many answers of each model have which state and reason, and which repair; details after a colon are left out."""
-    said = benchmark.responses
-    said = said.assign(reason=said["reason"].str.partition(":")[0].replace("", "–"), repair=said["repairs"].str.split(", "))
-    repaired = said[said["repairs"] != ""].explode("repair", ignore_index=True)
+    """How many answers of each model have which state and reason, and which repair."""
     click.echo("\nAnswers:")
-    _print_table(_tally(said, "state", "reason"))
-    click.echo(f"\nRepairs:{'' if len(repaired) else ' none'}")
-    if len(repaired):
-        _print_table(_tally(repaired, "repair"))
+    _print_table(_as_text(answers.tally(benchmark)))
+    repairs = answers.repairs(benchmark)
+    click.echo(f"\nRepairs:{'' if len(repairs) else ' none'}")
+    if len(repairs):
+        _print_table(_as_text(repairs))
 
 
-def _tally(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    columns = ("model", *columns)
-    counts = rows.groupby([*columns], observed=True).size().rename("answers").reset_index()
-    return counts.assign(**{name: [printable(str(value)) for value in counts[name]] for name in columns})
+def _as_text(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(**{name: [printable(str(value)) or "–" for value in table[name]] for name in table.columns[:-1]})
 
 
 def _headline(scores: pd.DataFrame) -> pd.DataFrame:

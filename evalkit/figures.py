@@ -110,6 +110,38 @@ def boxes_per_image(benchmark: Benchmark) -> Axes:
     return axes
 
 
+def answers(table: pd.DataFrame) -> Axes:
+    """Bars of the share of a model's answers of each kind, with their number where there is room for it.
+
+    ``table`` has the models as index and a column of numbers for each kind, in the order of the bar's parts.
+    """
+    _, axes = plt.subplots(figsize=(7, 1.1 + 0.4 * len(table)))
+    share = table.div(table.sum(axis=1), axis=0)
+    start = np.zeros(len(table))
+    looks = [(COLOURS[0], ""), (COLOURS[4], "///"), (COLOURS[1], "xxx"), ("white", "...")]
+    for (kind, part), (colour, hatch) in zip(share.items(), looks, strict=True):
+        axes.barh(
+            range(len(table)), part, left=start, height=0.7, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.6, label=kind
+        )
+        start += part.to_numpy()
+    for row, valid in enumerate(table.iloc[:, :2].sum(axis=1)):
+        axes.annotate(
+            f"{valid:,} valid",
+            (0, row),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            color="white",
+        )
+    axes.set_yticks(range(len(table)), [plain(str(name)) for name in table.index])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    axes.set(xlabel="share of the images", xlim=(0, 1))
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(table.columns), borderaxespad=0.2, handletextpad=0.4)
+    return axes
+
+
 def thresholds(scores: pd.DataFrame) -> Axes:
     """Lines of localisation F2 (micro) over the IoU threshold, one a model, named at their end.
 

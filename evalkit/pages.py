@@ -19,7 +19,7 @@ from pandas.io.formats.style import Styler
 
 from evalkit.intervals import DEGENERATE, LEAST_REPLICATES
 from evalkit.published import failed, summary
-from evalkit.tables import Benchmark, EvalkitError
+from evalkit.tables import Benchmark, EvalkitError, printable
 
 DASH = "–"
 
@@ -179,6 +179,37 @@ def folded(parts: Sequence[tuple[str, pd.DataFrame]]) -> HTML:
     """Tables that open one by one at their title."""
     blocks = [f"<details><summary>{html.escape(title)}</summary>{table(frame).to_html()}</details>" for title, frame in parts]
     return HTML("\n".join(blocks))
+
+
+def shortened(text: str, length: int = 400) -> str:
+    """Text of at most ``length`` characters; of what is longer the beginning and the end, with the number left out between.
+
+    >>> shortened("abcdefghij", 4)
+    'abc … 6 characters … j'
+    """
+    if len(text) <= length:
+        return text
+    tail = length // 4
+    head = length - tail
+    return f"{text[:head]} … {len(text) - length:,} characters … {text[len(text) - tail :]}"
+
+
+def quotations(examples: pd.DataFrame) -> HTML:
+    """Texts of models, each under its ``name`` and ``meaning`` and with its ``model`` and ``image_id``; shortened and escaped.
+
+    Control characters and broken ones are written as escapes; line breaks and tabs are kept.
+    """
+    blocks = []
+    for one in examples.to_dict("records"):
+        text = "\n".join(map(_visible, shortened(one["text"]).split("\n"))) or "(nothing)"
+        where = f"{html.escape(str(one['model']))}, image {html.escape(str(one['image_id']))}"
+        title = f"<dt><code>{html.escape(one['name'])}</code> – {html.escape(one['meaning'])}</dt>"
+        blocks.append(f"{title}<dd>{where}<pre>{html.escape(text)}</pre></dd>")
+    return HTML(f'<dl class="quotations">{"".join(blocks)}</dl>')
+
+
+def _visible(line: str) -> str:
+    return "\t".join(map(printable, line.split("\t")))
 
 
 def say(text: str) -> HTML:

@@ -93,6 +93,7 @@ class Annotations:
     categories: pd.DataFrame | None = None
     several_rows: bool = False  # a long table may speak of an image in several rows
     join_on_file_name: bool = False
+    relative: bool = False  # the file has shares of the image's sides, not pixels
     absent: str = "missing"
     notes: list[Note] = field(default_factory=list)
 
@@ -139,6 +140,8 @@ class Benchmark:
         The semantic relation of the classes, where there is one.
     slices : DataFrame ``image_id, attribute, value``
         What is known of images, such as the time of day; empty where nothing is.
+    readers : mapping of models to the declared convention, for those whose own text was read
+    relative : the models whose files hold shares of the image's sides, not pixels
     """
 
     name: str
@@ -152,6 +155,8 @@ class Benchmark:
     notes: tuple[tuple[str, str, int, str], ...] = ()
     relation: Relation | None = None
     slices: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["image_id", "attribute", "value"], dtype=str))
+    readers: Mapping[str, str] = field(default_factory=dict)
+    relative: tuple[str, ...] = ()
 
     @property
     def models(self) -> list[str]:

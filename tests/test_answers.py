@@ -231,7 +231,9 @@ def test_a_relative_scale_needs_the_size_of_each_image(read):
     for size in (None, SIZE[:1]):
         found = findings(read, said, size=size)
         assert [line.split(":")[0] for line in found] == ["said.jsonl, line 1, image a", "said.jsonl, line 2, image b"]
-        assert all(line.endswith("`width` and `height`, which gold does not give [image.no_size]") for line in found)
+        assert all(
+            line.endswith("`width` and `height`, which neither gold nor a picture gives [image.no_size]") for line in found
+        )
 
 
 def test_pixels_need_no_size(read):

@@ -17,6 +17,8 @@ import pandas as pd
 from evalkit.formats import answers, beside, coco, folders, jsonl, long
 from evalkit.formats.decoding import one_finding
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
+from evalkit.formats.sizes import with_picture_sizes
+from evalkit.responses import reader
 from evalkit.tables import (
     Annotations,
     Benchmark,
@@ -46,7 +48,7 @@ FORMATS: dict[str, Format] = {
     "parquet": Format(long.read, (".parquet",), frozenset({"columns", "where"})),
 }
 
-__all__ = ["options_from", "read_benchmark", "read_classes"]
+__all__ = ["options_from", "read_answers", "read_benchmark", "read_classes"]
 
 
 @contextlib.contextmanager
@@ -97,6 +99,13 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         classes, names = (listed, categories) if classes is None else (classes, names)
     if classes is None:
         raise EvalkitError(f"{name}: `classes` is needed, a CSV class_id,class_name,domain (only COCO gold brings its own)")
+    readers = {
+        model: reader(text)
+        for model in models or options.predictions
+        if (text := options.predictions[model].reader) is not None
+    }
+    if options.images and any(convention.scale for convention in readers.values()):
+        said = with_picture_sizes(said, folder / options.images)
     images, gold = gold_tables(said, classes)
     more = {}
     if options.semantic:
@@ -111,6 +120,7 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
     responses: dict[str, pd.DataFrame] = {}
     predictions: dict[str, pd.DataFrame] = {}
     findings: list[Finding] = []
+    relative: list[str] = []
     for model in models or options.predictions:
         one = options.predictions[model]
         try:
@@ -119,6 +129,7 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
                 said, images, classes, absent=one.absent, bad_box=one.bad_box, row_of=row_of
             )
             notes += [(said.file if one.reader is None else model, *note) for note in said.notes]
+            relative += [model] * said.relative
         except DataError as error:
             findings += error.findings
     if findings:
@@ -137,8 +148,23 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         predictions=join_models(predictions, every_class) if predictions else _no_predictions(gold),
         image_folder=folder / options.images if options.images else None,
         notes=tuple(notes),
+        readers={model: str(convention) for model, convention in readers.items()},
+        relative=tuple(relative),
         **more,
     )
+
+
+def read_answers(source: str | Path, model: str) -> dict[str, str]:
+    """The raw text of a model's answers by image id, read anew: the tables of a benchmark do not keep it.
+
+    ``source`` is the path of ``benchmark.yml``. A row with ``error`` has its message, a null response is empty.
+
+    Raises EvalkitError for a model that is not there or has no ``reader``, and DataError as for any file.
+    """
+    one = read_options(Path(source)).predictions.get(model)
+    if one is None or one.reader is None:
+        raise EvalkitError(f"{Path(source).name}: there is no model {model!r} whose own text is read")
+    return answers.read_texts(Path(source).parent / one.path)
 
 
 def read_classes(path: str | Path) -> pd.DataFrame:
