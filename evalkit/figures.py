@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from evalkit.metrics import fbeta
-from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError
+from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, printable
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
@@ -55,8 +55,11 @@ def use_style() -> None:
 
 
 def plain(name: str) -> str:
-    """A name as text for a figure: a dollar sign would begin a formula, and what is very long is cut in its middle."""
-    half = LONGEST // 2
+    """A name as text for a figure: a dollar sign would begin a formula, and what is very long is cut in its middle.
+
+    Control characters, which no SVG may have, are written as escapes.
+    """
+    half, name = LONGEST // 2, printable(name)
     name = name if len(name) <= LONGEST else f"{name[:half]}…{name[-half:]}"
     return name.replace("$", r"\$")
 

@@ -22,6 +22,7 @@ from evalkit.published import failed, summary
 from evalkit.tables import Benchmark, EvalkitError, printable
 
 DASH = "–"
+JOINER = "\u2060"  # forbids a line break
 
 
 def _is_text(value: Any) -> bool:
@@ -76,19 +77,30 @@ def check_parameters(**parameters: Any) -> None:
         )
 
 
+def visible(text: Any, kept: str = JOINER) -> str:
+    """Text for a page: control characters and broken ones are written as escapes, but for those that are ``kept``."""
+    text = str(text)
+    return text if text.isprintable() else "".join(one if one in kept else printable(one) for one in text)
+
+
+def _escaped(text: Any) -> str:
+    """Text as HTML that shows it."""
+    return html.escape(visible(text))
+
+
 def note(benchmark: Benchmark) -> HTML:
     """Show the benchmark's note as a box that stands out; nothing if it has none."""
     if not benchmark.note:
         return HTML("<!-- no note -->")
-    text = html.escape(benchmark.note)
+    text = _escaped(benchmark.note)
     return HTML(f'<div class="admonition note"><p class="admonition-title">About these data</p><p>{text}</p></div>')
 
 
 def banner(benchmark: Benchmark, **parameters: Any) -> HTML:
     """Show what a page reports on: the benchmark's name and size, the parameters of the run, and the note."""
-    parts = [f"<strong>{html.escape(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
+    parts = [f"<strong>{_escaped(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
     shown = {name: value for name, value in parameters.items() if value != []}  # an empty list is "all of them"
-    parts += [f"{name} <code>{html.escape(json.dumps(value, ensure_ascii=False))}</code>" for name, value in shown.items()]
+    parts += [f"{name} <code>{_escaped(json.dumps(value, ensure_ascii=False))}</code>" for name, value in shown.items()]
     return HTML(f'<p class="run">{" · ".join(parts)}</p>{note(benchmark).data}')
 
 
@@ -101,7 +113,7 @@ def picture(figure: Figure, *, alt: str) -> HTML:
     with matplotlib.rc_context({"svg.hashsalt": "evalkit"}):
         figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
     data = base64.b64encode(buffer.getvalue()).decode()
-    return HTML(f'<img class="figure" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">')
+    return HTML(f'<img class="figure" alt="{_escaped(alt)}" src="data:image/svg+xml;base64,{data}">')
 
 
 def scope_to_show(scores: pd.DataFrame) -> tuple[str, str]:
@@ -115,7 +127,7 @@ def scope_to_show(scores: pd.DataFrame) -> tuple[str, str]:
 def spans(scores: pd.DataFrame, statistic: str = "f2") -> pd.Series:
     """Intervals as text, such as ``0.790–0.830``; a dash where there is none, a star where nothing varies."""
     low, high = scores[f"{statistic}_low"], scores[f"{statistic}_high"]
-    text = low.map("{:.3f}\u2060–\u2060".format) + high.map("{:.3f}".format)  # word joiners: it must not break
+    text = low.map(f"{{:.3f}}{JOINER}–{JOINER}".format) + high.map("{:.3f}".format)
     text = text.mask(scores["reason"] == DEGENERATE, low.map("{:.3f}*".format))
     return text.where(low.notna(), DASH)
 
@@ -127,13 +139,13 @@ def verdict(benchmark: Benchmark, headline: pd.DataFrame, *, iou: float, where: 
     """
     size = f"{len(benchmark.images):,} image" + "s" * (len(benchmark.images) != 1)
     models = f"{len(headline):,} model" + "s" * (len(headline) != 1)
-    text = f"<strong>{html.escape(benchmark.name)}</strong>: {models} on {size}, scored on {html.escape(where)}. "
+    text = f"<strong>{_escaped(benchmark.name)}</strong>: {models} on {size}, scored on {_escaped(where)}. "
     if headline["f2"].isna().all() or not headline["n_gold"].max() > 0:
         text += "No headline score is defined there, because there is no gold box to find; the false alarms are what counts."
     else:
         best = headline.iloc[0]
         text += (
-            f"By F2 for boxes at IoU {iou:.2f}, the headline score, the best is <strong>{html.escape(str(headline.index[0]))}"
+            f"By F2 for boxes at IoU {iou:.2f}, the headline score, the best is <strong>{_escaped(headline.index[0])}"
             f"</strong> with <strong>{best['f2']:.3f}</strong> (from 0 to 1, higher is better"
         )
         sure = not pd.isna(best["f2_low"])
@@ -159,25 +171,25 @@ def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:
 
     All text is escaped, since class names and ids come from other people's files.
     """
-    shown = frame.rename(columns=lambda name: html.escape(str(name)))
+    shown = frame.rename(columns=_escaped)
     shown = shown.rename_axis(columns=None).reset_index(drop=frame.index.name is None)
     styler = shown.style.hide(axis="index")
     numbers = [name for name in shown if pd.api.types.is_numeric_dtype(shown[name])]
     for name in shown:
         if name not in numbers:
-            styler = styler.format(str, subset=[name], na_rep=DASH, escape="html")
+            styler = styler.format(visible, subset=[name], na_rep=DASH, escape="html")
         elif pd.api.types.is_float_dtype(shown[name]):
             styler = styler.format("{:.3f}", subset=[name], na_rep=DASH)
         else:
             styler = styler.format("{:,}", subset=[name], na_rep=DASH)
     right = [{"selector": "th, td", "props": "text-align: right; font-variant-numeric: tabular-nums"}]
     styler = styler.set_table_styles({name: right for name in numbers}, overwrite=False)
-    return styler.set_caption(html.escape(caption)) if caption else styler
+    return styler.set_caption(_escaped(caption)) if caption else styler
 
 
 def folded(parts: Sequence[tuple[str, pd.DataFrame]]) -> HTML:
     """Tables that open one by one at their title."""
-    blocks = [f"<details><summary>{html.escape(title)}</summary>{table(frame).to_html()}</details>" for title, frame in parts]
+    blocks = [f"<details><summary>{_escaped(title)}</summary>{table(frame).to_html()}</details>" for title, frame in parts]
     return HTML("\n".join(blocks))
 
 
@@ -201,17 +213,13 @@ def quotations(examples: pd.DataFrame) -> HTML:
     """
     blocks = []
     for one in examples.to_dict("records"):
-        text = "\n".join(map(_visible, shortened(one["text"]).split("\n"))) or "(nothing)"
-        where = f"{html.escape(str(one['model']))}, image {html.escape(str(one['image_id']))}"
-        title = f"<dt><code>{html.escape(one['name'])}</code> – {html.escape(one['meaning'])}</dt>"
+        text = visible(shortened(one["text"]), kept="\n\t") or "(nothing)"
+        where = f"{_escaped(one['model'])}, image {_escaped(one['image_id'])}"
+        title = f"<dt><code>{_escaped(one['name'])}</code> – {_escaped(one['meaning'])}</dt>"
         blocks.append(f"{title}<dd>{where}<pre>{html.escape(text)}</pre></dd>")
     return HTML(f'<dl class="quotations">{"".join(blocks)}</dl>')
 
 
-def _visible(line: str) -> str:
-    return "\t".join(map(printable, line.split("\t")))
-
-
 def say(text: str) -> HTML:
     """A sentence as a cell's result."""
-    return HTML(f"<p>{html.escape(text)}</p>")
+    return HTML(f"<p>{_escaped(text)}</p>")
