@@ -207,6 +207,23 @@ def _inside(box):
     return np.hstack([low, high]).round(2)
 
 
+def make_answers(form, *, answers=100_000, objects=17, seed=0):
+    """Models' own answers of about 1 kB: a plain list, one in a fence, or one that needs the repair of that name."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for corners in np.sort(rng.integers(0, 1000, (answers // 50, objects, 2, 2)), axis=2).reshape(-1, objects, 4).tolist():
+        names = [str(name) for name in rng.choice(["litter", "pothole", "overflowing bin", "damaged sign"], objects)]
+        if form == "apostrophes":
+            names[0] = "the driver's hat"
+        if form == "decimal_strings":
+            corners = [[str(edge) for edge in box] for box in corners]
+        items = [{"bbox_2d": box, "label": name} for box, name in zip(corners, names, strict=True)]
+        text = repr(items) if form in ("python_literal", "apostrophes") else json.dumps(items)
+        text = f"{text[:-1]},]" if form == "trailing_comma" else text
+        texts.append(text if form in ("plain", "decimal_strings") else f"Here is what I see.\n```json\n{text}\n```")
+    return texts * 50
+
+
 def resampled(benchmark, drawn):
     """The benchmark of the drawn images, each draw an image of its own."""
     import pandas as pd

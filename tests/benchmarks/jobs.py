@@ -1,8 +1,8 @@
 """One measurement in a process of its own: `python jobs.py TOOL WORK FOLDER CALLS` prints it as one line of JSON.
 
 Works of every tool: `matching-T` (one model, all loaded) and `files-M-T` (from JSON files, M models), at T = 1 or 3
-thresholds. Of evalkit alone: `jsonl-M-T`, `scale-FACTOR`, `dense`, `crowd`, `copies`. Peak memory is the process's
-own high-water mark, beside the ones after the imports and before the work.
+thresholds. Of evalkit alone: `jsonl-M-T`, `scale-FACTOR`, `dense`, `crowd`, `copies`, `answers-FORM`. Peak memory is the
+process's own high-water mark, beside the ones after the imports and before the work.
 """
 
 import gc
@@ -181,6 +181,18 @@ def _rescoring(tool, folder):
     return run, lambda _: {}
 
 
+def _answers(tool, folder, form):
+    """100,000 answers of a model, read one by one."""
+    from evalkit.responses import read_boxes, reader
+
+    texts, convention = data.make_answers(form), reader("qwen-boxes")
+
+    def run():
+        return sum(read_boxes(text, convention, width=640, height=480).state == "valid" for text in texts)
+
+    return run, lambda valid: {"valid": valid, "size": sum(map(len, texts)) / len(texts)}
+
+
 def _sum_counts(counts):
     boxes = counts[counts["task"] == "localisation"]
     return {"true_positives": {f"{iou:.2f}": int(tp) for iou, tp in boxes.groupby("iou")["tp"].sum().items()}}
@@ -206,6 +218,7 @@ def _out(tallies):
 
 
 EVALKIT = {
+    "answers": _answers,
     "intervals": _intervals,
     "rescoring": _rescoring,
     "matching": _matching,

@@ -1,6 +1,6 @@
 """`make bench`: time and memory of evalkit and of three other evaluators on the same work.
 
-    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [intervals] [book] [--rounds N] [--cores N]
+    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [intervals] [answers] [book] [--rounds N] [--cores N]
         [--folder DIR]
 
 Every measurement is a process of its own. The rounds go through the tools in turn, so that a busy machine is busy
@@ -170,6 +170,23 @@ def intervals(folder, rounds):
     ]
 
 
+def answers(folder, rounds):
+    works = {
+        "plain": "a plain list",
+        "fenced": "prose and a list in a fence",
+        "trailing_comma": "the same with a comma too many",
+        "python_literal": "the same in single quotes",
+        "apostrophes": "the same in quotes of both kinds",
+        "decimal_strings": "a list with numbers in quotation marks",
+    }
+    runs = {work: [job("evalkit", f"answers-{work}", folder, 2) for _ in range(min(rounds, 3))] for work in works}
+    rows = [[title, f"{runs[work][0]['size']:.0f}", f"{typical(runs[work]):.2f}"] for work, title in works.items()]
+    print_table("100,000 answers in a model's own words", ["answer", "characters", "s"], rows)
+    slowest = max(map(typical, runs.values()))
+    read = all(run["valid"] == 100_000 for of_work in runs.values() for run in of_work)
+    return [(slowest < 10 and read, f"100,000 answers of 1 kB, the slowest kind: {slowest:.1f} s (under 10)")]
+
+
 def book(folder, rounds):
     if not (ROOT / ".venv").exists() or not (ROOT / "Makefile").exists():
         print("\n`make book` is not timed: there is no .venv yet; run it once before")
@@ -182,7 +199,15 @@ def book(folder, rounds):
     return []
 
 
-SECTIONS = {"matching": matching, "endtoend": endtoend, "scale": scale, "crowd": crowd, "intervals": intervals, "book": book}
+SECTIONS = {
+    "matching": matching,
+    "endtoend": endtoend,
+    "scale": scale,
+    "crowd": crowd,
+    "intervals": intervals,
+    "answers": answers,
+    "book": book,
+}
 
 
 if __name__ == "__main__":
