@@ -160,7 +160,7 @@ def reproduced(checks: Mapping[str, pd.DataFrame]) -> HTML:
     told = "; ".join(summary(check, table=table) for table, check in checks.items())
     wrong = sum(map(failed, checks.values()))
     title = "Published values are not reproduced" if wrong else "Published values are reproduced"
-    words = html.escape(told[0].upper() + told[1:])
+    words = _escaped(told[0].upper() + told[1:])
     return HTML(
         f'<div class="admonition {"danger" if wrong else "tip"}"><p class="admonition-title">{title}</p><p>{words}.</p></div>'
     )
