@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
+from evalkit.errors import confusion, error_counts, explain, worst_images
 from evalkit.formats import read_benchmark
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
@@ -28,9 +29,12 @@ __all__ = [
     "add_rate_intervals",
     "bootstrap",
     "compare",
+    "confusion",
     "count",
     "coverage",
     "data_notes",
+    "error_counts",
+    "explain",
     "fbeta",
     "gains",
     "iou",
@@ -44,4 +48,5 @@ __all__ = [
     "scores",
     "slice_scores",
     "undefined_as_nan",
+    "worst_images",
 ]

@@ -175,10 +175,20 @@ def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:
     return styler.set_caption(html.escape(caption)) if caption else styler
 
 
-def folded(parts: Sequence[tuple[str, pd.DataFrame]]) -> HTML:
-    """Tables that open one by one at their title."""
-    blocks = [f"<details><summary>{html.escape(title)}</summary>{table(frame).to_html()}</details>" for title, frame in parts]
+def folded(parts: Sequence[tuple[str, pd.DataFrame | HTML]], *, first_open: bool = False) -> HTML:
+    """Tables, or what else a page shows, that open one by one at their title."""
+    blocks = []
+    for title, part in parts:
+        shown = part.data if isinstance(part, HTML) else table(part).to_html()
+        opened = " open" if first_open and not blocks else ""
+        blocks.append(f"<details{opened}><summary>{html.escape(title)}</summary>{shown}</details>")
     return HTML("\n".join(blocks))
+
+
+def gallery(pictures: Sequence[tuple[str, HTML]]) -> HTML:
+    """Pictures with a line of text below each, as many side by side as the page is wide."""
+    parts = [f"<figure>{shown.data}<figcaption>{html.escape(text)}</figcaption></figure>" for text, shown in pictures]
+    return HTML(f'<div class="gallery">{"".join(parts)}</div>')
 
 
 def say(text: str) -> HTML:
