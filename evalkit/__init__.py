@@ -10,6 +10,7 @@ from importlib.metadata import version
 from evalkit.answers import axis_swap
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
+from evalkit.errors import confusion, error_counts, explain, worst_images
 from evalkit.formats import read_answers, read_benchmark
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
@@ -30,9 +31,12 @@ __all__ = [
     "axis_swap",
     "bootstrap",
     "compare",
+    "confusion",
     "count",
     "coverage",
     "data_notes",
+    "error_counts",
+    "explain",
     "fbeta",
     "gains",
     "iou",
@@ -47,4 +51,5 @@ __all__ = [
     "scores",
     "slice_scores",
     "undefined_as_nan",
+    "worst_images",
 ]

@@ -220,7 +220,9 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     show_default=True,
     help="Value of a ratio whose denominator is 0; the column `reason` tells it in either case.",
 )
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of scores and coverage.")
+@click.option(
+    "--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the tables named .csv."
+)
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a response is invalid or missing.")
 @click.option(
     "--published",
@@ -255,7 +257,10 @@ def score(
     scores.csv      precision, recall, F1, F2 per model, scope, task, threshold: overall, per domain, per class
     coverage.csv    valid, invalid, missing; the false-positive rate on clean images
     counts.parquet  TP, FP, FN per image and class, from which every score is a sum
-    matches.parquet every matched pair, false box and missed box
+    matches.parquet every matched pair, false box and missed box, these two with a reason
+    errors.csv      how many false and missed boxes have which reason, per class
+    confusion.csv   which gold class was predicted as which; an empty cell is nothing
+    worst_images.csv  TP, FP, FN of the images with errors, the worst first
     published_scores.csv  with --published: which published row is equal, differs, or is missing
     slices.csv      with --slices: the scores of images that have an attribute
     semantic_pairs.csv  with --semantic: which class was accepted for which, and how often
@@ -275,6 +280,7 @@ def score(
         raise EvalkitError("there are no predictions to score")
     pairs = evalkit.overlaps(benchmark, iou=iou)
     counts = evalkit.count(benchmark, iou=iou, pairs=pairs)
+    matches = evalkit.explain(evalkit.match(benchmark, iou=iou, pairs=pairs))
     counts, more = _with_semantic(benchmark, counts, iou)
     options = {"zero_division": float(zero_division), "iou": iou}
     scores = evalkit.scores(benchmark, counts, **options)
@@ -297,7 +303,10 @@ def score(
         f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
         f"coverage.{kind}": coverage,
         "counts.parquet": counts,
-        "matches.parquet": evalkit.match(benchmark, iou=iou, pairs=pairs),
+        "matches.parquet": matches,
+        f"errors.{kind}": evalkit.error_counts(benchmark, matches, iou=iou),
+        f"confusion.{kind}": evalkit.confusion(benchmark, matches, iou=iou),
+        f"worst_images.{kind}": evalkit.worst_images(benchmark, counts),
         **{f"{name}.{kind}": table for name, table in more.items()},
         "run.json": record,
     }

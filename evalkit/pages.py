@@ -187,12 +187,6 @@ def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:
     return styler.set_caption(_escaped(caption)) if caption else styler
 
 
-def folded(parts: Sequence[tuple[str, pd.DataFrame]]) -> HTML:
-    """Tables that open one by one at their title."""
-    blocks = [f"<details><summary>{_escaped(title)}</summary>{table(frame).to_html()}</details>" for title, frame in parts]
-    return HTML("\n".join(blocks))
-
-
 def shortened(text: str, length: int = 400) -> str:
     """Text of at most ``length`` characters; of what is longer the beginning and the end, with the number left out between.
 
@@ -218,6 +212,22 @@ def quotations(examples: pd.DataFrame) -> HTML:
         title = f"<dt><code>{_escaped(one['name'])}</code> – {_escaped(one['meaning'])}</dt>"
         blocks.append(f"{title}<dd>{where}<pre>{html.escape(text)}</pre></dd>")
     return HTML(f'<dl class="quotations">{"".join(blocks)}</dl>')
+
+
+def folded(parts: Sequence[tuple[str, pd.DataFrame | HTML]], *, first_open: bool = False) -> HTML:
+    """Tables, or what else a page shows, that open one by one at their title."""
+    blocks = []
+    for title, part in parts:
+        shown = part.data if isinstance(part, HTML) else table(part).to_html()
+        opened = " open" if first_open and not blocks else ""
+        blocks.append(f"<details{opened}><summary>{_escaped(title)}</summary>{shown}</details>")
+    return HTML("\n".join(blocks))
+
+
+def gallery(pictures: Sequence[tuple[str, HTML]]) -> HTML:
+    """Pictures with a line of text below each, as many side by side as the page is wide."""
+    parts = [f"<figure>{shown.data}<figcaption>{_escaped(text)}</figcaption></figure>" for text, shown in pictures]
+    return HTML(f'<div class="gallery">{"".join(parts)}</div>')
 
 
 def say(text: str) -> HTML:
