@@ -7,6 +7,8 @@ weighted sum, and the coefficients of :mod:`evalkit.coefficients` divide last.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -25,12 +27,21 @@ from evalkit.coefficients import (
     nominal_alpha_parts,
     set_similarity,
 )
-from evalkit.counts import HEADLINE_IOU, coordinate_rank, thresholds
-from evalkit.first_pass import POOLED, FirstPass, distinct_sets
-from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings, percentile_interval, weights
+from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS, coordinate_rank, count, thresholds
+from evalkit.first_pass import JOINT, POOLED, FirstPass, as_models, distinct_sets, with_pairs
+from evalkit.intervals import (
+    LEVEL,
+    REPLICATES,
+    SEED,
+    add_intervals,
+    bootstrap,
+    check_settings,
+    percentile_interval,
+    weights,
+)
 from evalkit.matching import best_matching
-from evalkit.metrics import divide
-from evalkit.tables import BOX_COLUMNS
+from evalkit.metrics import divide, scores
+from evalkit.tables import BOX_COLUMNS, categorical
 
 CLASS_STATISTICS = [
     *("observed_agreement", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1", "positive_agreement"),
@@ -286,7 +297,8 @@ def _class_estimates(sums: Sums, part: dict[str, np.ndarray], pools: np.ndarray)
 
 
 def _set_estimates(sums: Sums, part: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    found = {name: 1 - divide(part[name], part["pairs"], zero_division=np.nan) for name in ("exact_match", "mean_jaccard")}
+    pairs = part["pairs"]
+    found = {name: divide(pairs - part[name], pairs, zero_division=np.nan) for name in ("exact_match", "mean_jaccard")}
     several = sums.raters > 1
     n = part["images"][:, several] @ sums.raters[several]
     expected = [expected_set_distance(part[f"sets {level}"], members, n) for level, members in enumerate(sums.sets)]
@@ -310,7 +322,7 @@ def _box_estimates(part: dict[str, np.ndarray], pools: np.ndarray) -> dict[str, 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def agreement(
+def agree(
     first: FirstPass,
     *,
     iou: float = HEADLINE_IOU,
@@ -346,7 +358,7 @@ def agreement(
     return _tables(first, marks, subsets, ["group"], replicates, level, seed, jobs, block)
 
 
-def agreement_by_pair(
+def agree_by_pair(
     first: FirstPass,
     *,
     iou: float = HEADLINE_IOU,
@@ -357,7 +369,7 @@ def agreement_by_pair(
     block: np.ndarray | None = None,
     marks: Marks | None = None,
 ) -> pd.DataFrame:
-    """As :func:`agreement` for each two annotators who saw an image in common, on all such images.
+    """As :func:`agree` for each two annotators who saw an image in common, on all such images.
 
     Returns a DataFrame with the columns ``PAIR_COLUMNS``; ``annotator_a`` stands before ``annotator_b`` by name, and no
     statistic depends on that.
@@ -371,6 +383,64 @@ def agreement_by_pair(
         rows[marks.a[key == one]] = rows[marks.b[key == one]] = True
         subsets[names[one // len(names)], names[one % len(names)]] = rows
     return _tables(first, marks, subsets, PAIR_COLUMNS[:2], replicates, level, seed, jobs, block)
+
+
+def score_annotators(
+    first: FirstPass,
+    *,
+    iou: Sequence[float] = IOU_THRESHOLDS,
+    replicates: int | None = REPLICATES,
+    level: float = LEVEL,
+    seed: int = SEED,
+    jobs: int = 1,
+    block: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """Each annotator against gold on the images that they saw, and each two annotators on those that both saw.
+
+    An annotator is scored as a model is. The counts of a pair, named ``A + B``, are those of the one and of the other added,
+    so its ``n_gold`` holds every gold box twice.
+
+    Returns a DataFrame with the columns of :data:`evalkit.metrics.SCORE_COLUMNS`, ``annotator`` for ``model``. Raises
+    EvalkitError where there is no gold.
+    """
+    single = as_models(first)
+    counts = count(single, iou=iou)
+    valid, image, model = single.valid, counts["image_id"].cat.codes.to_numpy(), counts["model"].cat.codes.to_numpy()
+    of = [counts[model == code] for code in range(len(valid))]
+    image_of = [image[model == code] for code in range(len(valid))]
+    pairs = [pair for pair in itertools.combinations(range(len(valid)), 2) if valid[list(pair)].all(axis=0).any()]
+    names = [*first.annotators, *(JOINT.join(first.annotators[one] for one in pair) for pair in pairs)]
+    parts = [counts.assign(model=counts["model"].cat.set_categories(names))]
+    for code, pair in enumerate(pairs, len(valid)):
+        both = valid[list(pair)].all(axis=0)
+        for one in pair:
+            rows = of[one][both[image_of[one]]]
+            parts.append(rows.assign(model=categorical(np.full(len(rows), code), names)))
+    everyone = with_pairs(single, pairs, names)
+    counts = pd.concat(parts, ignore_index=True)
+    table = scores(everyone, counts, iou=iou)
+    table = table[table["scope"] == "valid"].reset_index(drop=True)
+    if replicates is not None:
+        drawn = bootstrap(everyone, counts, replicates=replicates, seed=seed, jobs=jobs, wanted=["valid"], block=block)
+        table = add_intervals(table, drawn, level=level)
+    return table.rename(columns={"model": "annotator"})
+
+
+def disagreements(first: FirstPass, marks: Marks) -> pd.DataFrame:
+    """The images on which annotators differ most, first: ``image_id, group, annotators, units, unlike, share``.
+
+    ``units`` are those of ``box_alpha``, the matched pairs and the single boxes of all pairs of annotators; ``unlike`` are the
+    single ones and the pairs of two classes. The order is by ``unlike`` per pair of annotators, then by ``share`` of the units.
+    """
+    image, units = marks.image[marks.a], np.asarray(marks.boxes.sum(axis=1)).ravel() - marks.free
+    sums = {"pairs": np.ones(len(image)), "units": units, "unlike": units - marks.equal}
+    sums = {name: np.bincount(image, weights=one, minlength=len(first.images)) for name, one in sums.items()}
+    table = first.seen.groupby("image_id", observed=True).agg(group=("group", "first"), annotators=("annotator", "size"))
+    table = table.assign(**{name: one[table.index.codes] for name, one in sums.items()}).reset_index()
+    table["share"] = divide(table["unlike"], table["units"], zero_division=np.nan)
+    table["per_pair"] = divide(table["unlike"], table["pairs"])
+    table = table[table["annotators"] > 1].sort_values(["per_pair", "share"], ascending=False, kind="stable", ignore_index=True)
+    return table.astype({"units": int, "unlike": int}).drop(columns=["pairs", "per_pair"])
 
 
 def _tables(

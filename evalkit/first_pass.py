@@ -12,6 +12,7 @@ import pandas as pd
 
 from evalkit.tables import (
     BOX_COLUMNS,
+    STATES,
     Annotations,
     Benchmark,
     DataError,
@@ -78,10 +79,11 @@ def first_pass_tables(
     said: Annotations,
     annotator: Sequence[str],
     group: Sequence[str | None],
+    block: Sequence[str | None],
     classes: pd.DataFrame,
     *,
-    block: Sequence[str | None] | None = None,
     benchmark: Benchmark | None = None,
+    name: str = "",
 ) -> FirstPass:
     """Check first-pass annotations, of which each row is an image that an annotator saw.
 
@@ -144,10 +146,10 @@ def first_pass_tables(
             **dict(zip(BOX_COLUMNS, said.boxes[by_owner].T, strict=True)),
         }
     )
-    if block is not None:
+    if any(block):
         images = images.assign(block=_blocks(said, row, block, len(images)))
     return FirstPass(
-        name=benchmark.name if benchmark else Path(said.file).stem,
+        name=benchmark.name if benchmark else name or Path(said.file).stem,
         note=benchmark.note if benchmark else "",
         classes=classes,
         images=images,
@@ -166,21 +168,37 @@ def as_models(first: FirstPass) -> Benchmark:
     if first.gold is None:
         raise EvalkitError("annotators cannot be compared with gold: there is none")
     image, person = (first.seen[name].cat.codes.to_numpy(np.int64) for name in ("image_id", "annotator"))
-    n = len(first.images)
-    state = np.full(len(first.annotators) * n, 2)
-    state[person * n + image] = 0
-    responses = pd.DataFrame(
-        {
-            "model": categorical(np.repeat(np.arange(len(first.annotators)), n), first.annotators),
-            "image_id": pd.Categorical.from_codes(
-                np.tile(np.arange(n), len(first.annotators)), dtype=first.images["image_id"].dtype
-            ),
-            "state": categorical(state, ["valid", "invalid", "missing"]),
-        }
-    ).assign(reason="", repairs="")
+    saw = np.zeros((len(first.annotators), len(first.images)), bool)
+    saw[person, image] = True
     boxes = first.boxes.rename(columns={"annotator": "model"}).drop(columns="seen").assign(score=np.nan)
     boxes = boxes.sort_values("model", kind="stable", ignore_index=True)[["model", "image_id", "class", *BOX_COLUMNS, "score"]]
-    return Benchmark(first.name, first.note, first.classes, first.images, first.gold, responses, boxes, first.image_folder)
+    return Benchmark(
+        name=first.name,
+        note=first.note,
+        classes=first.classes,
+        images=first.images,
+        gold=first.gold,
+        responses=_responses(first.images, first.annotators, saw),
+        predictions=boxes,
+        image_folder=first.image_folder,
+    )
+
+
+def with_pairs(single: Benchmark, pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> Benchmark:
+    """The annotators as models, and after them pairs of them: valid where both saw the image. Pairs have no boxes."""
+    saw = np.concatenate([single.valid, *(single.valid[list(pair)].all(axis=0)[None] for pair in pairs)])
+    boxes = single.predictions.assign(model=single.predictions["model"].cat.set_categories(names))
+    return replace(single, responses=_responses(single.images, names, saw), predictions=boxes)
+
+
+def _responses(images: pd.DataFrame, names: Sequence[str], saw: np.ndarray) -> pd.DataFrame:
+    model, image = np.indices(saw.shape).reshape(2, -1)
+    columns = {
+        "model": categorical(model, names),
+        "image_id": pd.Categorical.from_codes(image, dtype=images["image_id"].dtype),
+        "state": categorical(np.where(saw.ravel(), 0, 2), STATES),
+    }
+    return pd.DataFrame(columns).assign(reason="", repairs="")
 
 
 def blocks(first: FirstPass, rule: str) -> np.ndarray:
