@@ -398,6 +398,12 @@ def compare(
     help="Draw blocks of images, such as videos: the column `block` of the first pass, or a regular expression with one group "
     "that finds the block in the image id.",
 )
+@click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the agreement against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def agree(
     benchmark: Path | None,
@@ -413,6 +419,7 @@ def agree(
     seed: int,
     jobs: int,
     block: str | None,
+    published: str | None,
     quiet: bool,
 ) -> None:
     """Measure how far annotators agree in their first pass, before any adjudication.
@@ -421,6 +428,7 @@ def agree(
     agreement.csv        kappa, alpha, AC1, F1 of boxes and more, per group and pooled, overall, per domain, per class
     agreement_pairs.csv  the same for every two annotators
     annotators.csv       each annotator, and every two of them, against gold (where there is gold)
+    published_agreement.csv  with --published: which published row is equal, differs, or is missing
     run.json             parameters, rules in force, input hashes, versions
 
     An image that an annotator saw and found nothing on needs a row of its own; an image without a row was not seen.
@@ -453,6 +461,8 @@ def agree(
         f"agreement.{kind}": evalkit.agree(first, marks=marks, **options),
         f"agreement_pairs.{kind}": evalkit.agree_by_pair(first, marks=marks, **options),
     }
+    checked = _check_published(files[f"agreement.{kind}"], source, benchmark, published, table="agreement")
+    files |= {} if checked is None else {f"published_agreement.{kind}": checked}
     if first.gold is not None:
         files[f"annotators.{kind}"] = evalkit.score_annotators(first, **options)
     files["run.json"] = _agreement_record(source, benchmark, first, {**settings, "iou": iou, "block": block}, start)
@@ -462,6 +472,7 @@ def agree(
         _print_table(_by_group(table))
         told = table.loc[table["reason"] == FEW, "group"].unique()
         click.echo("".join(f"\n{printable(name)}: {FEW}" for name in told) + f"\nwritten to {out}: " + ", ".join(files))
+    _require_reproduced(checked, table="agreement", quiet=quiet)
 
 
 @main.command()
@@ -470,7 +481,7 @@ def agree(
 @click.option("--seed", type=int, default=20260817, show_default=True, help="Everything follows from it.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def sample(out: Path, images: int, seed: int, quiet: bool) -> None:
-    """Write Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models.
+    """Write Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models, three annotators.
 
     The same seed gives the same pixels and the same bytes of text on every machine.
     """

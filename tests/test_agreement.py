@@ -242,6 +242,7 @@ def rows_of(boxes):
     return [[*box, name] for name, box in boxes]
 
 
+@rule("against-gold")
 @pytest.mark.parametrize("seed", range(4))
 def test_annotators_against_gold_are_scored_as_models(seed, make_benchmark):
     ratings = as_boxes(random_ratings(seed, images=12))
@@ -258,6 +259,7 @@ def test_annotators_against_gold_are_scored_as_models(seed, make_benchmark):
     pd.testing.assert_frame_equal(*tables)
 
 
+@rule("against-gold")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_pair_against_gold_adds_the_counts_of_both_where_both_saw_the_image(seed):
     ratings = as_boxes(random_ratings(seed, images=12))
