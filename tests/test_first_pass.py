@@ -331,6 +331,24 @@ def test_usage_that_is_refused(write, tmp_path, arguments, words):
     assert not (tmp_path / "out").exists()
 
 
+def test_published_agreement_is_checked(write, tmp_path):
+    path = write([said("i1", "A", "a"), said("i1", "B", "a"), said("i2", "A"), said("i2", "B", "b")])
+    run("--benchmark", path, "--out", tmp_path / "out", "--replicates", 100, "--quiet")
+    published = tmp_path / "out/agreement.csv"
+    options = ["--benchmark", path, "--out", tmp_path / "again", "--replicates", 100, "--published"]
+    rows = len(pd.read_csv(published))
+    assert f"agreement: {rows} of {rows} published rows equal" in run(*options, published)
+    text = published.read_text(encoding="utf-8")
+    published.write_text(
+        text.replace(
+            "pooled,classification,overall,overall,exact_match,0.5", "pooled,classification,overall,overall,exact_match,0.75"
+        )
+    )
+    assert "estimate 0.75 published, 0.5 computed" in run(*options, published, status=1)
+    assert "published_agreement.csv" in {file.name for file in (tmp_path / "again").iterdir()}
+    assert "needs `published: {agreement: ...}`" in run(*options, status=2)
+
+
 def test_a_benchmark_without_a_first_pass_is_refused(write_benchmark, tmp_path):
     path = write_benchmark({"i1": [[*BOX, "a"]]}, {})
     assert "there is no `first_pass` in it" in run("--benchmark", path, "--out", tmp_path / "out", status=2)
