@@ -19,7 +19,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from evalkit.errors import REASON_WORDS, REASONS_OF
-from evalkit.first_pass import POOLED, FirstPass
 from evalkit.metrics import divide, fbeta
 from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, printable
 
@@ -39,7 +38,6 @@ OUTCOME_STYLES = {  # colour, line, width
     "false": (COLOURS[1], "dotted", 1.8),
 }
 MOST_PRINTED = 26  # rows of a matrix that has its numbers printed
-MOST_IN_WORDS = 12  # annotators whose pairs are written out in a matrix
 LONGEST = 30  # characters of a name in a figure
 INK, MUTED, GRID = "#1b1f24", "#57606a", "#d8dee4"
 STYLE = {
@@ -378,10 +376,10 @@ def pictures(
     images = benchmark.images.set_index("image_id")
     for axes, image_id in zip(grid.flat, image_ids, strict=False):
         gold = benchmark.gold[benchmark.gold["image_id"] == image_id]
-        _canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
+        canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
         if matches is None:
             for row in gold.itertuples(index=False):
-                _box(axes, row[2:6], COLOURS[0], "solid", 1.8)
+                draw_box(axes, row[2:6], COLOURS[0], "solid", 1.8)
                 right = row[2] > sum(axes.get_xlim()) / 2  # a name grows into the picture
                 _name(axes, row[4] if right else row[2], row[3], plain(str(row[1])), right=right)
         else:
@@ -398,109 +396,10 @@ def outcomes_key() -> Axes:
     _, axes = plt.subplots(figsize=(5.2, 0.62))
     axes.set(xlim=(0, 5.2), ylim=(0.62, 0))
     for place, (name, style) in enumerate(OUTCOME_STYLES.items()):
-        _box(axes, [0.1 + 1.3 * place, 0.12, 0.4 + 1.3 * place, 0.5], *style)
+        draw_box(axes, [0.1 + 1.3 * place, 0.12, 0.4 + 1.3 * place, 0.5], *style)
         axes.text(0.5 + 1.3 * place, 0.31, name, va="center", fontsize=8, color=INK)
     axes.axis("off")
     return axes
-
-
-def forest(table: pd.DataFrame, *, by: str, panels: dict[str, str]) -> np.ndarray:
-    """Estimates with their intervals: a row for each value of the column ``by``, a panel for each statistic, two side by side.
-
-    ``table`` has rows of :func:`evalkit.agreement.agree`, ``panels`` the statistics and what they are called. A row without an
-    interval has its marker alone, one without an estimate says so. The last row is drawn as a diamond if it is ``pooled``.
-
-    Returns the array of Axes.
-    """
-    labels = list(dict.fromkeys(table[by]))
-    lines = math.ceil(len(panels) / 2)
-    _, grid = plt.subplots(lines, 2, figsize=(7.4, lines * (0.9 + 0.3 * len(labels))), sharey=True, squeeze=False)
-    place = {label: at for at, label in enumerate(labels)}
-    left = min(0.0, np.nanmin(table[["estimate", "low"]].to_numpy(float), initial=0.0)) - 0.04
-    for axes, (statistic, name) in zip(grid.flat, panels.items(), strict=False):
-        for row in table[table["statistic"] == statistic].itertuples():
-            label = getattr(row, by)
-            pooled = label == POOLED
-            style = {"color": COLOURS[1] if pooled else COLOURS[0], "marker": "D" if pooled else "o", "markersize": 6}
-            if np.isnan(row.estimate):
-                axes.annotate(
-                    "not defined", (0, place[label]), xytext=(4, 0), textcoords="offset points", va="center", color=MUTED
-                )
-                continue
-            if not np.isnan(row.low):
-                axes.plot([row.low, row.high], [place[label]] * 2, color=style["color"], linewidth=1.8)
-            axes.plot(row.estimate, place[label], linestyle="none", **style)
-        axes.axvline(0, color=MUTED, linewidth=0.8)
-        axes.grid(visible=False, axis="y")
-        axes.set(xlim=(left, 1.04), xlabel=name)
-    grid[0, 0].set_yticks(range(len(labels)), [plain(str(label)) for label in labels])
-    grid[0, 0].set_ylim(len(labels) - 0.5, -0.5)
-    for axes in grid.flat[len(panels) :]:
-        axes.axis("off")
-    return grid
-
-
-def pair_matrix(pairs: pd.DataFrame, *, names: Sequence[str], label: str) -> Axes:
-    """A matrix of annotators: the estimate of each two of them, with its interval below, shaded by its size.
-
-    ``pairs`` has one row a pair (``annotator_a, annotator_b, estimate, low, high``). A dash stands where there is no estimate;
-    with more than twelve annotators the shades stand alone.
-    """
-    at = {name: place for place, name in enumerate(names)}
-    shade = np.full((len(names), len(names)), np.nan)
-    side = min(max(3.0, 1.05 * len(names)), 8.0)
-    figure, axes = plt.subplots(figsize=(side + 1.8, 0.72 * side + 1.0))
-    for row in pairs.itertuples():
-        for a, b in ((row.annotator_a, row.annotator_b), (row.annotator_b, row.annotator_a)):
-            shade[at[a], at[b]] = row.estimate
-            if len(names) <= MOST_IN_WORDS:
-                known = not np.isnan(row.low)
-                text = (
-                    "–"
-                    if np.isnan(row.estimate)
-                    else f"{row.estimate:.2f}" + (f"\n{row.low:.2f}–{row.high:.2f}" if known else "")
-                )
-                colour = "white" if row.estimate > 0.6 else INK
-                axes.text(at[b], at[a], text, ha="center", va="center", fontsize=9, color=colour)
-    image = axes.imshow(shade, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    figure.colorbar(image, ax=axes, label=label, shrink=0.85)
-    size = {} if len(names) <= MOST_IN_WORDS else {"fontsize": 6}
-    shown = [plain(str(name)) for name in names]
-    axes.set_yticks(range(len(names)), shown, **size)
-    axes.set_xticks(range(len(names)), shown, rotation=35, ha="right", rotation_mode="anchor", **size)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    return axes
-
-
-def side_by_side(first: FirstPass, image_ids: Sequence[str], *, columns: int = 3) -> np.ndarray:
-    """What each annotator marked on the same pictures: a panel for each of them, and one for gold where there is gold.
-
-    Annotators' boxes are dashed, those of gold solid. Each picture begins a new line. Returns the array of Axes.
-    """
-    images = first.images.set_index("image_id")
-    unknown = [name for name in image_ids if name not in images.index]
-    if unknown or not len(image_ids):
-        raise EvalkitError(f"image_ids: there is no image {unknown[0]!r}" if unknown else "image_ids: name at least one image")
-    panels: list[list[tuple[str, str, pd.DataFrame, bool]]] = []
-    for name in image_ids:
-        boxes = first.boxes[first.boxes["image_id"] == name]
-        line = [] if first.gold is None else [(name, "gold", first.gold[first.gold["image_id"] == name], True)]
-        for who in first.seen.loc[first.seen["image_id"] == name, "annotator"]:
-            line.append((name, str(who), boxes[boxes["annotator"] == who], False))
-        panels += [line[start : start + columns] for start in range(0, len(line), columns)]
-    columns = max(map(len, panels))
-    _, grid = plt.subplots(len(panels), columns, figsize=(3.1 * columns, 2.7 * len(panels)), squeeze=False)
-    for axes in grid.flat:
-        axes.axis("off")
-    for line, panel in zip(grid, panels, strict=True):
-        for axes, (name, who, boxes, is_gold) in zip(line, panel, strict=False):
-            _canvas(axes, images.loc[name], boxes, first.image_folder)
-            for box in boxes[[*BOX_COLUMNS, "class"]].itertuples(index=False):
-                colour, dashes = (COLOURS[0], "solid") if is_gold else (COLOURS[1], "dashed")
-                _box(axes, box[:4], plain(str(box[4])), colour, dashes, 1.8)
-            axes.set_title(f"{plain(name)} · {plain(who)}" + ("" if len(boxes) else " (nothing)"), fontsize=8, color=INK)
-    return grid
 
 
 def _outcomes(axes: Axes, matches: pd.DataFrame) -> None:
@@ -509,18 +408,18 @@ def _outcomes(axes: Axes, matches: pd.DataFrame) -> None:
     for row in matches.to_dict("records"):
         gold, predicted = ([row[f"{side}_{name}"] for name in BOX_COLUMNS] for side in ("gold", "predicted"))
         if row["outcome"] == "tp":
-            _box(axes, gold, *OUTCOME_STYLES["gold, found"])
-            _box(axes, predicted, *OUTCOME_STYLES["its match"])
+            draw_box(axes, gold, *OUTCOME_STYLES["gold, found"])
+            draw_box(axes, predicted, *OUTCOME_STYLES["its match"])
         elif row["outcome"] == "fn":
-            _box(axes, gold, *OUTCOME_STYLES["gold, missed"])
+            draw_box(axes, gold, *OUTCOME_STYLES["gold, missed"])
             named.insert(0, (gold, str(row["class"])))
         else:
-            _box(axes, predicted, *OUTCOME_STYLES["false"])
+            draw_box(axes, predicted, *OUTCOME_STYLES["false"])
             named.append((predicted, str(row["class"])))
-    _name_where_free(axes, named)
+    name_where_free(axes, named)
 
 
-def _name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
+def name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
     """Names above or below their boxes; one that would lie on another is left out, as the lines tell what matters."""
     width, height = axes.get_xlim()[1], axes.get_ylim()[0]
     point = max(width / 215, height / 175)  # pixels of the picture to a point of type, about
@@ -539,7 +438,7 @@ def _name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
                 break
 
 
-def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
+def canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
     """The picture, or an empty canvas of its size."""
     path = folder / image["file_name"] if folder is not None and isinstance(image["file_name"], str) else None
     if path is not None and path.is_file():
@@ -554,7 +453,7 @@ def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | No
     axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=MUTED, linewidth=0.8))
 
 
-def _box(axes: Axes, box: Sequence[float], colour: str, line: str, width: float) -> None:
+def draw_box(axes: Axes, box: Sequence[float], colour: str, line: str, width: float) -> None:
     x_min, y_min, x_max, y_max = box
     shape = {"width": x_max - x_min, "height": y_max - y_min, "fill": False}
     axes.add_patch(Rectangle((x_min, y_min), **shape, edgecolor="white", linewidth=width + 1.6))

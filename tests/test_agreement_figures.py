@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import evalkit
-from evalkit import figures
+from evalkit import agreement_figures as figures
 from evalkit.sample import write_sample
 
 

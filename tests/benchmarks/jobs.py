@@ -192,6 +192,8 @@ def _answers(tool, folder, form):
         return sum(read_boxes(text, convention, width=640, height=480).state == "valid" for text in texts)
 
     return run, lambda valid: {"valid": valid, "size": sum(map(len, texts)) / len(texts)}
+
+
 def _agreement(tool, folder):
     """Every statistic of three annotators, of the group and of each pair, with intervals."""
     from evalkit.agreement import agree, agree_by_pair, mark
