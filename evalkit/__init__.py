@@ -7,11 +7,12 @@
 
 from importlib.metadata import version
 
+from evalkit.agreement import agree, agree_by_pair, score_annotators
 from evalkit.answers import axis_swap
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
 from evalkit.errors import confusion, error_counts, explain, worst_images
-from evalkit.formats import read_answers, read_benchmark
+from evalkit.formats import read_answers, read_benchmark, read_first_pass
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.semantic import accepted_pairs, gains, related_pairs, relaxed_counts
@@ -28,6 +29,8 @@ __all__ = [
     "accepted_pairs",
     "add_intervals",
     "add_rate_intervals",
+    "agree",
+    "agree_by_pair",
     "axis_swap",
     "bootstrap",
     "compare",
@@ -45,9 +48,11 @@ __all__ = [
     "precision",
     "read_answers",
     "read_benchmark",
+    "read_first_pass",
     "recall",
     "related_pairs",
     "relaxed_counts",
+    "score_annotators",
     "scores",
     "slice_scores",
     "undefined_as_nan",

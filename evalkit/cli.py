@@ -14,7 +14,9 @@ import pandas as pd
 
 import evalkit
 from evalkit import answers
+from evalkit.agreement import FEW, mark
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
+from evalkit.first_pass import FirstPass, blocks
 from evalkit.formats.options import BenchmarkOptions, PublishedOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
@@ -63,6 +65,7 @@ def main() -> None:
       evalkit check  --benchmark toytown/benchmark.yml
       evalkit score  --benchmark toytown/benchmark.yml --out results
       evalkit compare --benchmark toytown/benchmark.yml --out results
+      evalkit agree  --benchmark toytown/benchmark.yml --out results
       evalkit report --benchmark toytown/benchmark.yml
 
     Exit status: 0 all is well, 1 a check failed, 2 bad input or usage.
@@ -138,24 +141,29 @@ def _named(texts: tuple[str, ...], option: str, what: str) -> dict[str, str]:
     return found
 
 
-def _bootstrap_options(command: Callable) -> Callable:
-    """The options of intervals."""
+def _draw_options(command: Callable) -> Callable:
+    """The options of the bootstrap."""
     options = [
         click.option("--replicates", type=int, default=REPLICATES, show_default=True, help="At least 100."),
         click.option("--level", type=float, default=LEVEL, show_default=True, help="Of the percentile intervals."),
         click.option("--seed", type=int, default=SEED, show_default=True, help="The same seed gives the same intervals."),
         click.option("--jobs", type=int, default=1, show_default=True, help="Threads; they change the time, not the numbers."),
-        click.option(
-            "--statistic",
-            "statistics",
-            type=click.Choice(list(RATIOS)),
-            multiple=True,
-            default=("f2",),
-            show_default=True,
-            help="What to give an interval; repeat. F2 always has one.",
-        ),
     ]
     return functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def _bootstrap_options(command: Callable) -> Callable:
+    """The options of the intervals of scores."""
+    option = click.option(
+        "--statistic",
+        "statistics",
+        type=click.Choice(list(RATIOS)),
+        multiple=True,
+        default=("f2",),
+        show_default=True,
+        help="What to give an interval; repeat. F2 always has one.",
+    )
+    return _draw_options(option(command))
 
 
 def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) -> Benchmark:
@@ -183,6 +191,7 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     """
     try:
         benchmark = _read(source, path, models)
+        first = evalkit.read_first_pass(path or source, benchmark=benchmark)
     except DataError as error:
         for finding in error.findings:
             click.echo(str(finding))
@@ -198,6 +207,7 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
         "domains": len(benchmark.domains),
         "models": len(benchmark.models),
     }
+    facts |= {"annotators": len(first.annotators), "groups": len(first.groups)} if first else {}
     click.echo(f"{benchmark.name}: " + ", ".join(f"{name} {value:,}" for name, value in facts.items()))
     if benchmark.models:
         _print_table(_states(benchmark))
@@ -373,12 +383,105 @@ def compare(
 
 
 @main.command()
+@click.option("--benchmark", type=_Path(), help="A benchmark.yml with `first_pass`. It stands for the four below.")
+@click.option("--classes", type=click.Path(), help="The class list, a CSV class_id,class_name,domain.")
+@click.option("--first-pass", type=click.Path(), help="First-pass annotations: JSONL, COCO, CSV or Parquet.")
+@click.option("--assignments", type=click.Path(), help="Who saw what, a CSV image_id,annotator; a long table needs it.")
+@click.option("--gold", type=click.Path(), help="Gold, for annotators.csv; its images are then all there are.")
+@click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
+@click.option("--iou", type=float, default=HEADLINE_IOU, show_default=True, help="IoU threshold of the agreement of boxes.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the tables.")
+@_draw_options
+@click.option(
+    "--block",
+    metavar="RULE",
+    help="Draw blocks of images, such as videos: the column `block` of the first pass, or a regular expression with one group "
+    "that finds the block in the image id.",
+)
+@click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the agreement against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def agree(
+    benchmark: Path | None,
+    classes: str | None,
+    first_pass: str | None,
+    assignments: str | None,
+    gold: str | None,
+    out: Path,
+    iou: float,
+    kind: str,
+    replicates: int,
+    level: float,
+    seed: int,
+    jobs: int,
+    block: str | None,
+    published: str | None,
+    quiet: bool,
+) -> None:
+    """Measure how far annotators agree in their first pass, before any adjudication.
+
+    \b
+    agreement.csv        kappa, alpha, AC1, F1 of boxes and more, per group and pooled, overall, per domain, per class
+    agreement_pairs.csv  the same for every two annotators
+    annotators.csv       each annotator, and every two of them, against gold (where there is gold)
+    published_agreement.csv  with --published: which published row is equal, differs, or is missing
+    run.json             parameters, rules in force, input hashes, versions
+
+    An image that an annotator saw and found nothing on needs a row of its own; an image without a row was not seen.
+
+    \b
+    Example:
+      evalkit agree --classes classes.csv --first-pass first_pass.jsonl --out results
+    """
+    start = time.perf_counter()
+    parts = {"classes": classes, "gold": gold, "first_pass": first_pass}
+    if benchmark and (any(parts.values()) or assignments):
+        raise EvalkitError("give either --benchmark or its parts (--classes, --first-pass, --assignments, --gold)")
+    if not benchmark and not first_pass:
+        raise EvalkitError("give --benchmark, or --first-pass with --classes")
+    if benchmark:
+        source = read_options(benchmark)
+    else:
+        extra = {"assignments": assignments} if assignments else {}
+        parts = {name: one for name, one in (parts | {"first_pass": {"path": first_pass, **extra}}).items() if one}
+        source = options_from(parts, source="command line")
+    _keep_out(out, benchmark)
+    settings = {"replicates": replicates, "level": level, "seed": seed}
+    check_settings(replicates=replicates, level=level, jobs=jobs)
+    first = evalkit.read_first_pass(benchmark or source)
+    if first is None:
+        raise EvalkitError(f"{benchmark}: there is no `first_pass` in it")
+    options = {**settings, "jobs": jobs, "block": blocks(first, block) if block else None}
+    marks = mark(first, iou=iou)
+    files = {
+        f"agreement.{kind}": evalkit.agree(first, marks=marks, **options),
+        f"agreement_pairs.{kind}": evalkit.agree_by_pair(first, marks=marks, **options),
+    }
+    checked = _check_published(files[f"agreement.{kind}"], source, benchmark, published, table="agreement")
+    files |= {} if checked is None else {f"published_agreement.{kind}": checked}
+    if first.gold is not None:
+        files[f"annotators.{kind}"] = evalkit.score_annotators(first, **options)
+    files["run.json"] = _agreement_record(source, benchmark, first, {**settings, "iou": iou, "block": block}, start)
+    write_files(out, files)
+    if not quiet:
+        table = files[f"agreement.{kind}"]
+        _print_table(_by_group(table))
+        told = table.loc[table["reason"] == FEW, "group"].unique()
+        click.echo("".join(f"\n{printable(name)}: {FEW}" for name in told) + f"\nwritten to {out}: " + ", ".join(files))
+    _require_reproduced(checked, table="agreement", quiet=quiet)
+
+
+@main.command()
 @click.option("--out", required=True, type=_Path(), help="New or empty folder, or an earlier sample.")
 @click.option("--images", type=int, default=1200, show_default=True, help="Number of pictures.")
 @click.option("--seed", type=int, default=20260817, show_default=True, help="Everything follows from it.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def sample(out: Path, images: int, seed: int, quiet: bool) -> None:
-    """Write Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models.
+    """Write Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models, three annotators.
 
     The same seed gives the same pixels and the same bytes of text on every machine.
     """
@@ -474,6 +577,32 @@ def _headline(scores: pd.DataFrame) -> pd.DataFrame:
         .query("average != 'macro_gold'")
         .pivot(index="model", columns="name", values="f2")
         .reset_index()
+    )
+
+
+def _by_group(table: pd.DataFrame) -> pd.DataFrame:
+    """The overall coefficients, a row a group."""
+    shown = ["krippendorff_alpha", "gwet_ac1", "exact_match", "pairwise_f1", "box_alpha"]
+    rows = table[(table["level"] == "overall") & table["statistic"].isin(shown)]
+    wide = rows.pivot(index=["group", "images", "annotators"], columns="statistic", values="estimate")[shown]
+    wide = wide.loc[rows.set_index(wide.index.names).index.unique()].reset_index()
+    return wide.assign(group=[printable(name) for name in wide["group"]]).rename_axis(columns=None)
+
+
+def _agreement_record(
+    source: BenchmarkOptions, path: Path | None, first: FirstPass, settings: dict[str, Any], start: float
+) -> dict[str, Any]:
+    from evalkit.reproduction import AGREEMENT_RULES, run_record
+
+    return run_record(
+        source,
+        path.parent if path else Path(),
+        {"benchmark": path.name if path else None, **settings},
+        name=first.name,
+        rules=AGREEMENT_RULES,
+        annotators=first.annotators,
+        groups=first.groups,
+        wall_time_seconds=round(time.perf_counter() - start, 3),
     )
 
 

@@ -376,10 +376,10 @@ def pictures(
     images = benchmark.images.set_index("image_id")
     for axes, image_id in zip(grid.flat, image_ids, strict=False):
         gold = benchmark.gold[benchmark.gold["image_id"] == image_id]
-        _canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
+        canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
         if matches is None:
             for row in gold.itertuples(index=False):
-                _box(axes, row[2:6], COLOURS[0], "solid", 1.8)
+                draw_box(axes, row[2:6], COLOURS[0], "solid", 1.8)
                 right = row[2] > sum(axes.get_xlim()) / 2  # a name grows into the picture
                 _name(axes, row[4] if right else row[2], row[3], plain(str(row[1])), right=right)
         else:
@@ -396,7 +396,7 @@ def outcomes_key() -> Axes:
     _, axes = plt.subplots(figsize=(5.2, 0.62))
     axes.set(xlim=(0, 5.2), ylim=(0.62, 0))
     for place, (name, style) in enumerate(OUTCOME_STYLES.items()):
-        _box(axes, [0.1 + 1.3 * place, 0.12, 0.4 + 1.3 * place, 0.5], *style)
+        draw_box(axes, [0.1 + 1.3 * place, 0.12, 0.4 + 1.3 * place, 0.5], *style)
         axes.text(0.5 + 1.3 * place, 0.31, name, va="center", fontsize=8, color=INK)
     axes.axis("off")
     return axes
@@ -408,18 +408,18 @@ def _outcomes(axes: Axes, matches: pd.DataFrame) -> None:
     for row in matches.to_dict("records"):
         gold, predicted = ([row[f"{side}_{name}"] for name in BOX_COLUMNS] for side in ("gold", "predicted"))
         if row["outcome"] == "tp":
-            _box(axes, gold, *OUTCOME_STYLES["gold, found"])
-            _box(axes, predicted, *OUTCOME_STYLES["its match"])
+            draw_box(axes, gold, *OUTCOME_STYLES["gold, found"])
+            draw_box(axes, predicted, *OUTCOME_STYLES["its match"])
         elif row["outcome"] == "fn":
-            _box(axes, gold, *OUTCOME_STYLES["gold, missed"])
+            draw_box(axes, gold, *OUTCOME_STYLES["gold, missed"])
             named.insert(0, (gold, str(row["class"])))
         else:
-            _box(axes, predicted, *OUTCOME_STYLES["false"])
+            draw_box(axes, predicted, *OUTCOME_STYLES["false"])
             named.append((predicted, str(row["class"])))
-    _name_where_free(axes, named)
+    name_where_free(axes, named)
 
 
-def _name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
+def name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
     """Names above or below their boxes; one that would lie on another is left out, as the lines tell what matters."""
     width, height = axes.get_xlim()[1], axes.get_ylim()[0]
     point = max(width / 215, height / 175)  # pixels of the picture to a point of type, about
@@ -438,7 +438,7 @@ def _name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
                 break
 
 
-def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
+def canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
     """The picture, or an empty canvas of its size."""
     path = folder / image["file_name"] if folder is not None and isinstance(image["file_name"], str) else None
     if path is not None and path.is_file():
@@ -453,7 +453,7 @@ def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | No
     axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=MUTED, linewidth=0.8))
 
 
-def _box(axes: Axes, box: Sequence[float], colour: str, line: str, width: float) -> None:
+def draw_box(axes: Axes, box: Sequence[float], colour: str, line: str, width: float) -> None:
     x_min, y_min, x_max, y_max = box
     shape = {"width": x_max - x_min, "height": y_max - y_min, "fill": False}
     axes.add_patch(Rectangle((x_min, y_min), **shape, edgecolor="white", linewidth=width + 1.6))

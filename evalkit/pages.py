@@ -54,6 +54,7 @@ PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "level": (lambda value: _is_threshold(value) and value < 1, "must be a number between 0 and 1"),
     "seed": (_is_whole, "must be a whole number from 0 on"),
+    "block": (_is_text, 'must be text, a column or a pattern, "" for none'),
     "allow_differences": (lambda value: isinstance(value, bool), "must be true or false"),
 }
 

@@ -187,6 +187,29 @@ def answers(folder, rounds):
     return [(slowest < 10 and read, f"100,000 answers of 1 kB, the slowest kind: {slowest:.1f} s (under 10)")]
 
 
+def agreement(folder, rounds):
+    runs = {work: [job("evalkit", work, folder, 1) for _ in range(min(rounds, 3))] for work in ("agreement", "alpha", "pairs")}
+    fast, naive = typical(runs["agreement"]), typical(runs["alpha"]) * REPLICATES / NAIVE_REPLICATES
+    pairs = typical(runs["pairs"])
+    rows = [
+        ["every statistic, of the group and of each pair", f"{fast:.2f}", megabytes(largest(runs["agreement"], "peak"))],
+        [
+            "alpha of each class alone, with krippendorff (20 measured)",
+            f"{naive:.0f}",
+            megabytes(largest(runs["alpha"], "peak")),
+        ],
+        ["matching every pair: 7 annotators, 1,448 images", f"{pairs:.2f}", megabytes(largest(runs["pairs"], "peak"))],
+    ]
+    print_table("Agreement of three annotators, 2,000 replicates, one process", ["work", "s", "peak MB"], rows)
+    peak = largest(runs["agreement"], "peak")
+    return [
+        (fast < 10, f"agreement: {fast:.2f} s (under 10)"),
+        (peak < 1e9, f"agreement: peak {megabytes(peak)} MB (under 1,000)"),
+        (True, f"agreement: {naive / fast:.0f} times faster than alpha alone with krippendorff"),
+        (pairs < 3, f"pairs of 7 annotators on 1,448 images: {pairs:.2f} s (under 3)"),
+    ]
+
+
 def book(folder, rounds):
     if not (ROOT / ".venv").exists() or not (ROOT / "Makefile").exists():
         print("\n`make book` is not timed: there is no .venv yet; run it once before")
@@ -206,6 +229,7 @@ SECTIONS = {
     "crowd": crowd,
     "intervals": intervals,
     "answers": answers,
+    "agreement": agreement,
     "book": book,
 }
 
