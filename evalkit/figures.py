@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from evalkit.errors import REASON_WORDS, REASONS_OF
+from evalkit.formats.sizes import pixels
 from evalkit.metrics import divide, fbeta
 from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, printable
 
@@ -440,12 +441,9 @@ def _name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
 
 def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
     """The picture, or an empty canvas of its size."""
-    path = folder / image["file_name"] if folder is not None and isinstance(image["file_name"], str) else None
-    if path is not None and path.is_file():
-        from PIL import Image, ImageOps
-
-        with Image.open(path) as picture:
-            axes.imshow(np.asarray(ImageOps.exif_transpose(picture).convert("RGB")), interpolation="nearest")
+    picture = pixels(folder, image["file_name"])
+    if picture is not None:
+        axes.imshow(picture, interpolation="nearest")
     width, height = image["width"], image["height"]
     if np.isnan(width) or np.isnan(height):
         width, height = (boxes["x_max"].max(), boxes["y_max"].max()) if len(boxes) else (1, 1)

@@ -527,6 +527,7 @@ NOTES = {
     "invalid": "malformed answers, which are not scored",
     "missing": "images without an answer, which are not scored",
     "crowd_dropped": "crowd boxes of gold, left out as the benchmark file asks",
+    "difficult": "objects marked as difficult, taken as ordinary ones",
     "ignore_flag_not_used": "boxes with an ignore flag, taken as ordinary ones",
     "convention_warning": "answers that hardly follow the declared convention: scored as declared",
     "picture_turned": "pictures that an EXIF orientation turns: their displayed size counts",

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from evalkit.formats import answers, beside, coco, folders, jsonl, long
-from evalkit.formats.decoding import one_finding
+from evalkit.formats import answers, beside, coco, folders, jsonl, long, openimages, xmlfiles
+from evalkit.formats.decoding import one_finding, stays_inside
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
 from evalkit.formats.sizes import with_picture_sizes
 from evalkit.responses import reader
@@ -46,7 +46,11 @@ FORMATS: dict[str, Format] = {
     "yolo": Format(folders.read, (), frozenset({"names", "sizes", "units", "columns"})),
     "csv": Format(long.read, (".csv",), frozenset({"columns", "where"})),
     "parquet": Format(long.read, (".parquet",), frozenset({"columns", "where"})),
+    "voc": Format(xmlfiles.read_voc, ()),
+    "cvat": Format(xmlfiles.read_cvat, (".xml",)),
+    "openimages": Format(openimages.read, (), frozenset({"sizes", "crowd"})),
 }
+SILENT_GOLD = {"yolo", "openimages"}  # what lists its images elsewhere may be silent about some
 
 __all__ = ["options_from", "read_answers", "read_benchmark", "read_classes"]
 
@@ -104,6 +108,8 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         for model in models or options.predictions
         if (text := options.predictions[model].reader) is not None
     }
+    if options.images:
+        _refuse_pictures_outside(said)
     if options.images and any(convention.scale for convention in readers.values()):
         said = with_picture_sizes(said, folder / options.images)
     images, gold = gold_tables(said, classes)
@@ -190,7 +196,7 @@ def _read(options: FileOptions, context: Context) -> Annotations:
     wrong = sorted(name for name in special - form.options if getattr(options, name) is not None)
     if context.is_gold:
         wrong += ["reader"] * (options.reader is not None)
-        wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (options.absent is not None and kind != "yolo")
+        wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (options.absent is not None and kind not in SILENT_GOLD)
     if wrong:
         whose = "gold in " if context.is_gold else ""
         raise EvalkitError(f"{options.path}: `{wrong[0]}` is no option of {whose}the format {kind}")
@@ -204,12 +210,24 @@ def _read(options: FileOptions, context: Context) -> Annotations:
         raise DataError(answers.name_wrong_reader(error.findings)) from None
 
 
+def _refuse_pictures_outside(said: Annotations) -> None:
+    """Raise for a file name that leaves the folder of pictures; where there is no such folder, a name is just a name."""
+    text = "file_name {!r} leaves the folder of the pictures"
+    findings = [
+        Finding(said.file, said.place(row), said.image_id[row], "path.outside", text.format(name))
+        for row, name in enumerate(said.file_name or ())
+        if name and not stays_inside(name)
+    ]
+    if findings:
+        raise DataError(findings)
+
+
 def _format_of(path: Path) -> str:
     for kind, form in FORMATS.items():
         if path.name.endswith(form.endings or ("\0",)):
             return kind
     if path.is_dir():
-        return "yolo"
+        return "voc" if any(path.rglob("*.xml")) and not any(path.rglob("*.txt")) else "yolo"
     if not path.exists():
         raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}")
     raise EvalkitError(f"{path.name}: the format is not told by the ending; set `format` to one of {', '.join(FORMATS)}")

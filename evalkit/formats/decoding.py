@@ -8,6 +8,8 @@ import gzip
 import itertools
 import json
 import math
+import os
+import posixpath
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +23,38 @@ from evalkit.tables import DataError, Finding
 
 BOM = b"\xef\xbb\xbf"
 MISSING_BOX = [math.nan] * 4  # stands for a predicted box that has not four numbers
+
+
+def stays_inside(name: str) -> bool:
+    """Whether a relative path stays in the folder that it is relative to, by its words alone.
+
+    >>> stays_inside("a/../b.png"), stays_inside("../b.png"), stays_inside("/b.png")
+    (True, False, False)
+    """
+    name = posixpath.normpath(name.replace("\\", "/"))
+    return name != ".." and not name.startswith(("../", "/")) and not re.match("[A-Za-z]:/", name)
+
+
+def within(folder: Path, name: str) -> Path | None:
+    """The path of a name in a folder; None if it leaves the folder, be it through a link."""
+    if "\0" in name or not stays_inside(name):
+        return None
+    path = folder / name
+    return path if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)) else None
+
+
+def files_in(folder: Path, endings: Iterable[str]) -> list[Path]:
+    """The files in a folder and the folders in it that have one of these endings, whatever their case, sorted.
+
+    Raises DataError for a link that leads out of the folder.
+    """
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in endings)
+    names = [file.relative_to(folder).as_posix() for file in files if file.is_symlink()]
+    out = [name for name in names if within(folder, name) is None]
+    if out:
+        text = "a link that leads out of the folder is not followed; put the file itself there"
+        raise DataError(Finding(folder.name, name, "", "path.outside", text) for name in out)
+    return files
 
 
 def read_bytes(path: Path) -> bytes:
