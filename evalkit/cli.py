@@ -15,6 +15,7 @@ import pandas as pd
 import evalkit
 from evalkit import answers
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
+from evalkit.formats import CONVERTIBLE
 from evalkit.formats.options import BenchmarkOptions, PublishedOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
@@ -370,6 +371,39 @@ def compare(
         click.echo(f"localisation at IoU {top:.2f}, micro, common scope")
         _print_table(shown[columns])
         click.echo(f"\nwritten to {out}: comparison.{kind}")
+
+
+@main.command()
+@_benchmark_options
+@click.option("--to", required=True, type=click.Choice(CONVERTIBLE), help="The format to write.")
+@click.option("--out", required=True, type=_Path(), help="New or empty folder for the benchmark in that format.")
+@click.option("--drop", multiple=True, type=click.Choice(["reasons", "invalid"]), help="Give up what it cannot hold; repeat.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def convert(
+    source: BenchmarkOptions,
+    path: Path | None,
+    models: tuple[str, ...],
+    to: str,
+    out: Path,
+    drop: tuple[str, ...],
+    quiet: bool,
+) -> None:
+    """Write gold, the class list and the models' answers in another format, with a benchmark.yml that reads them back.
+
+    What is written is read again and compared before it takes its place. A format that cannot hold something refuses: only
+    JSON lines hold invalid responses and reasons (--drop gives them up), and YOLO needs the sizes of all images. Pictures
+    stay where they are.
+
+    \b
+    Example:
+      evalkit convert --benchmark toytown/benchmark.yml --models eager --to coco --out eager-coco
+    """
+    from evalkit.formats.export import convert as write
+
+    _keep_out(out, path)
+    made = write(_read(source, path, models), out, to=to, drop=drop)
+    if not quiet:
+        click.echo(f"written: {click.format_filename(made)}")
 
 
 @main.command()

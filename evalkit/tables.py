@@ -464,7 +464,8 @@ def _text_findings(said: Annotations) -> Iterable[Finding]:
             fault = "the class holds half a character"
         for box in np.flatnonzero(said.class_code == code)[:1] if fault else ():
             yield _box_finding(said, int(box), "box.class", fault)
-    for what, column in (("image id", said.image_id), ("file_name", said.file_name), ("reason", said.reason)):
+    texts_said = {"image id": said.image_id, "file_name": said.file_name, "reason": said.reason, "repairs": said.repairs}
+    for what, column in texts_said.items():
         texts = [text or "" for text in column or ()]
         for row, text in enumerate(texts) if broken("".join(texts)) else ():
             if broken(text):

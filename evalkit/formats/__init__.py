@@ -50,6 +50,7 @@ FORMATS: dict[str, Format] = {
     "cvat": Format(xmlfiles.read_cvat, (".xml",)),
     "openimages": Format(openimages.read, (), frozenset({"sizes", "crowd"})),
 }
+CONVERTIBLE = ("jsonl", "csv", "parquet", "coco", "yolo")  # what :mod:`evalkit.formats.export` writes
 SILENT_GOLD = {"yolo", "openimages"}  # what lists its images elsewhere may be silent about some
 
 __all__ = ["options_from", "read_answers", "read_benchmark", "read_classes"]

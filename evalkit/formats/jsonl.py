@@ -37,6 +37,7 @@ class PredictionRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     boxes: list[BoxRow] | UnsetType | None = UNSET
     status: Literal["valid", "invalid", "missing"] = "valid"
     reason: str = ""
+    repairs: str = ""
     error: str | UnsetType = UNSET
 
 
@@ -63,9 +64,10 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         for box, row in enumerate(boxes)
         if (text := _class_fault(row, context))
     ]
-    state = reason = None
+    state = reason = repairs = None
     if not context.is_gold:
         state, reason = _states(rows)
+        repairs = [row.repairs for row in rows]
         for row, one in enumerate(rows):
             if state[row] == "valid" and one.boxes is UNSET:
                 text = "a valid row needs `boxes`; an empty list says that there is nothing"
@@ -88,6 +90,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         file_name=[row.file_name for row in rows] if context.is_gold else None,
         state=state,
         reason=reason,
+        repairs=repairs if repairs and any(repairs) else None,
     )
 
 

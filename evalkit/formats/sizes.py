@@ -242,5 +242,5 @@ def _size_file(path: Path) -> pd.DataFrame:
             findings.append(Finding(path.name, f"line {table.index[row]}", images["image_id"].iloc[row], "image.size", text))
     if findings:
         raise DataError(findings)
-    images["file_name"] = table["file_name"].to_numpy() if "file_name" in table else None
+    images["file_name"] = [name or None for name in table["file_name"]] if "file_name" in table else None
     return images
