@@ -234,7 +234,7 @@ def _coco(part: Part, path: Path, classes: pd.DataFrame) -> dict[str, Any]:
         key = {"id": image_ids[image.image_id]}
         images.append(key | _known(width=image.width, height=image.height, file_name=image.file_name) if part.is_gold else key)
         for name, (x_min, y_min, x_max, y_max), score in boxes:
-            box = [x_min, y_min, _extent(x_min, x_max), _extent(y_min, y_max)]
+            box = [x_min, y_min, x_max - x_min, y_max - y_min]
             about = {"iscrowd": 0} if part.is_gold else _known(score=score)
             place = {"id": len(annotations) + 1, "image_id": key["id"], "category_id": id_of[name]}
             annotations.append(place | {"bbox": list(map(_plain, box)), "area": _plain(box[2] * box[3])} | about)
@@ -285,15 +285,6 @@ BY_SIZE = {"coco", "yolo"}  # they hold a box by its size, so its edges are roun
 def _names(part: Part, classes: pd.DataFrame) -> list[str]:
     """The class list, and after it the names that a model gives beside it."""
     return list(dict.fromkeys([*classes["class_name"], *sorted(set(part.boxes["class"].astype(str)))]))
-
-
-def _extent(low: float, high: float) -> float:
-    """The size for which ``low + size`` is ``high``, to the last digit where there is such a float."""
-    size = high - low
-    for other in (size, np.nextafter(size, np.inf), np.nextafter(size, 0)):
-        if low + other == high:
-            return float(other)
-    return size
 
 
 def _numbers_if_all(texts: pd.Series) -> list[int]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from evalkit.formats.decoding import factorise, files_in, one_finding, read_text
 from evalkit.formats.options import Context, FileOptions, outside_id
-from evalkit.formats.sizes import images_of, rows_of_images, silent_images
+from evalkit.formats.sizes import file_names, images_of, rows_of_images, silent_images
 from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, nfc
 
 CENTRE_SIZE, CORNER_SIZE = ["cx", "cy", "w", "h"], ["x_min", "y_min", "w", "h"]
@@ -73,7 +73,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         box_place=lambda box: places[box],
         width=size[:, 0] if context.is_gold else None,
         height=size[:, 1] if context.is_gold else None,
-        file_name=list(images["file_name"]) if context.is_gold else None,
+        file_name=file_names(images) if context.is_gold else None,
         notes=notes,
         relative=_relative(options),
     )

@@ -11,7 +11,7 @@ import pandas as pd
 from evalkit.formats.decoding import factorise, one_finding
 from evalkit.formats.long import as_numbers, read_text_table
 from evalkit.formats.options import Context, FileOptions
-from evalkit.formats.sizes import images_of, rows_of_images, silent_images, stem_of
+from evalkit.formats.sizes import file_names, images_of, rows_of_images, silent_images, stem_of
 from evalkit.tables import Annotations, DataError, Finding, Note, nfc
 
 EDGES = ["XMin", "YMin", "XMax", "YMax"]
@@ -97,7 +97,7 @@ def _numbers(table: pd.DataFrame, name: str, path: Path, findings: list[Finding]
 
 def _file_names(images: pd.DataFrame, names: list[str], rows: np.ndarray) -> list[str | None]:
     """The file names that the list of sizes gives, or the ids of the file where they are names of pictures."""
-    found = [name if isinstance(name, str) else None for name in images["file_name"]]
+    found = file_names(images)
     for name, row in zip(names, rows, strict=True):
         if found[row] is None and stem_of(name) != name:
             found[row] = name

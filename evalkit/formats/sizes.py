@@ -112,6 +112,11 @@ def images_of(
     return images, notes
 
 
+def file_names(images: pd.DataFrame) -> list[str | None]:
+    """The names of the pictures, None where there is none."""
+    return [name if isinstance(name, str) else None for name in images["file_name"]]
+
+
 def silent_images(
     path: Path, options: FileOptions, context: Context, images: pd.DataFrame, rows: np.ndarray, how: str
 ) -> Iterator[Finding]:
