@@ -9,9 +9,12 @@ from importlib.metadata import version
 
 from evalkit.answers import axis_swap
 from evalkit.boxes import iou
+from evalkit.checks import data_check
 from evalkit.counts import count, match, overlaps
 from evalkit.errors import confusion, error_counts, explain, worst_images
-from evalkit.formats import read_answers, read_benchmark
+from evalkit.formats import read_answers, read_benchmark, read_classes
+from evalkit.formats.export import convert
+from evalkit.formats.streams import load_check, read_stream
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.semantic import accepted_pairs, gains, related_pairs, relaxed_counts
@@ -32,19 +35,24 @@ __all__ = [
     "bootstrap",
     "compare",
     "confusion",
+    "convert",
     "count",
     "coverage",
+    "data_check",
     "data_notes",
     "error_counts",
     "explain",
     "fbeta",
     "gains",
     "iou",
+    "load_check",
     "match",
     "overlaps",
     "precision",
     "read_answers",
     "read_benchmark",
+    "read_classes",
+    "read_stream",
     "recall",
     "related_pairs",
     "relaxed_counts",

@@ -191,7 +191,7 @@ def read_classes(path: str | Path) -> pd.DataFrame:
 def _read(options: FileOptions, context: Context) -> Annotations:
     """Read one file by its format, which is told by its ending unless it is given."""
     path = context.path(options.path)
-    kind = options.format or _format_of(path)
+    kind = options.format or format_of(path)
     form = FORMATS[kind]
     special = frozenset().union(*(one.options for one in FORMATS.values()))
     wrong = sorted(name for name in special - form.options if getattr(options, name) is not None)
@@ -223,7 +223,8 @@ def _refuse_pictures_outside(said: Annotations) -> None:
         raise DataError(findings)
 
 
-def _format_of(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """The format that the ending of a path tells. Raises EvalkitError for one that tells none, DataError for no file."""
     for kind, form in FORMATS.items():
         if path.name.endswith(form.endings or ("\0",)):
             return kind

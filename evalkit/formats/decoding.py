@@ -12,7 +12,7 @@ import os
 import posixpath
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,28 @@ def read_text(path: Path, *, may_be_empty: bool = False) -> str:
         raise one_finding(path.name, "file.unreadable", f"cannot read it: {error}") from None
 
 
+def pieces(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of a file in pieces of about ``size`` bytes, each with the number of its first line.
+
+    As :func:`read_bytes` it unzips, skips a UTF-8 mark and raises DataError, but never holds more than a piece.
+    """
+    line, empty = 1, True
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            while lines := file.readlines(size):
+                data = b"".join(lines).removeprefix(BOM if line == 1 else b"")
+                if data and not data.isspace():
+                    empty = False
+                    yield line, data
+                line += len(lines)
+    except FileNotFoundError:
+        raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise one_finding(path.name, "file.unreadable", f"cannot read it: {error}") from None
+    if empty:
+        raise one_finding(path.name, "file.empty", "the file is empty")
+
+
 def one_finding(file: str, rule: str, message: str, *, place: str = "", image_id: str = "") -> DataError:
     return DataError([Finding(file, place, image_id, rule, message)])
 
@@ -96,11 +118,17 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
 
     Raises DataError with a finding for each line that does not decode.
     """
-    data = read_bytes(path)
+    return decode_rows(path.name, read_bytes(path), row_type, lenient_boxes=lenient_boxes)
+
+
+def decode_rows(
+    file: str, data: bytes, row_type: type, *, lenient_boxes: bool, first_line: int = 1
+) -> tuple[list[Any], Callable[[int], str]]:
+    """Decode whole lines of a file as :func:`decode_lines` does; ``first_line`` is the number of the first."""
 
     @functools.cache
     def numbers() -> list[int]:
-        return [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+        return [number for number, line in enumerate(data.split(b"\n"), first_line) if line.strip()]
 
     def place(row: int) -> str:
         return f"line {numbers()[row]}"
@@ -112,7 +140,7 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
     if len(rows) == len(lines) and all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
         return rows, place  # else a line fails, or holds not just one row
     rows = []
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), first_line):
         if not line.strip():
             continue
         try:
@@ -121,7 +149,7 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
             row, problem = _second_try(line, row_type, error, lenient_boxes)
             rows.append(row)
             if problem:
-                findings.append(Finding(path.name, f"line {number}", *problem))
+                findings.append(Finding(file, f"line {number}", *problem))
     if findings:
         raise DataError(findings)
     return rows, place
