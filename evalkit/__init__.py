@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from evalkit.answers import axis_swap
 from evalkit.boxes import iou
-from evalkit.checks import data_check
+from evalkit.checks import data_check, fault_table
 from evalkit.counts import count, match, overlaps
 from evalkit.errors import confusion, error_counts, explain, worst_images
 from evalkit.formats import read_answers, read_benchmark, read_classes
@@ -42,6 +42,7 @@ __all__ = [
     "data_notes",
     "error_counts",
     "explain",
+    "fault_table",
     "fbeta",
     "gains",
     "iou",

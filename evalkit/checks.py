@@ -17,7 +17,7 @@ from evalkit.counts import overlaps
 from evalkit.formats import read_benchmark
 from evalkit.formats.decoding import within
 from evalkit.formats.sizes import picture_size
-from evalkit.tables import BOX_COLUMNS, OUTSIDE_TOLERANCE, Benchmark, DataError, Finding, data_notes
+from evalkit.tables import BOX_COLUMNS, NOTES, OUTSIDE_TOLERANCE, Benchmark, DataError, Finding, data_notes
 
 STRUCTURE, VALUES, DISTRIBUTION, AGAINST = LAYERS = ["structure", "values", "distribution", "gold against predictions"]
 RARE = 5  # images; below it a class's scores say little
@@ -25,19 +25,16 @@ ALIKE = 0.9  # IoU from which two gold boxes of one class may be one object
 NEAR, HARDLY = 0.1, 0.5  # an overlap at all, and the share of images below which a convention is doubtful
 SHOWN = 3  # examples
 COLUMNS = ["layer", "source", "code", "count", "examples", "meaning"]
-# The layer and the meaning of what is noticed and accepted
+# The layer of what readers and tables note; what is not here is of gold against predictions
+NOTED = dict.fromkeys(("crowd_dropped", "ignore_flag_not_used", "difficult", "picture_turned"), STRUCTURE)
+NOTED |= dict.fromkeys(("zero_area", "outside_image", "repeated_box"), VALUES)
+# The layer and the meaning of what is found here
 CODES = {
-    "crowd_dropped": (STRUCTURE, "crowd boxes of gold, left out as the benchmark file asks"),
-    "ignore_flag_not_used": (STRUCTURE, "boxes with an ignore flag, taken as ordinary ones"),
-    "difficult": (STRUCTURE, "objects marked as difficult, taken as ordinary ones"),
     "size_unknown": (STRUCTURE, "images without a size: whether a box is inside is not known"),
     "picture_absent": (STRUCTURE, "images whose picture is not in the folder"),
-    "picture_turned": (STRUCTURE, "pictures that an EXIF orientation turns: their displayed size counts"),
+    "picture_turned": (STRUCTURE, NOTES["picture_turned"]),
     "picture_unreadable": (STRUCTURE, "pictures that cannot be opened, or lie outside the folder"),
     "picture_size_differs": (STRUCTURE, "pictures of another size than gold says: boxes may be on another scale"),
-    "zero_area": (VALUES, "predicted boxes without area: each is a false positive"),
-    "outside_image": (VALUES, "predicted boxes that reach out of their image: scored as given, not clipped"),
-    "repeated_box": (VALUES, "predicted boxes that repeat another of their image and class: each counts"),
     "gold_over_edge": (VALUES, f"gold boxes up to {OUTSIDE_TOLERANCE} pixels outside their image: taken as rounding"),
     "gold_repeated": (VALUES, "gold boxes that repeat another of their image and class: each must be found"),
     "gold_alike": (VALUES, f"gold boxes that overlap another of their class with IoU {ALIKE} or more: perhaps one object"),
@@ -46,15 +43,11 @@ CODES = {
     "class_rare": (DISTRIBUTION, f"classes on fewer than {RARE} images: their scores say little"),
     "class_dominant": (DISTRIBUTION, "a class with more than half of all gold boxes, which decides a micro average"),
     "no_clean_image": (DISTRIBUTION, "no image without gold: false alarms on clean images cannot be told"),
-    "class_outside_list": (AGAINST, "predicted boxes whose class is not in the list: false positives, in no domain"),
     "class_never_predicted": (AGAINST, "classes with gold that the model never names"),
     "hardly_overlaps": (
         AGAINST,
         f"images and classes that gold and model share, and no box overlaps with IoU {NEAR}: perhaps another scale or order",
     ),
-    "convention_warning": (AGAINST, "answers that hardly follow the declared convention: scored as declared"),
-    "invalid": (AGAINST, "malformed answers, which are not scored"),
-    "missing": (AGAINST, "images without an answer, which are not scored"),
 }
 FAULTS = {"box": VALUES, "number": VALUES, "gold.class": VALUES, "coco.category": VALUES}  # all others are of the structure
 
@@ -72,12 +65,15 @@ def data_check(source: Benchmark | str | Path) -> pd.DataFrame:
             source = read_benchmark(source)
         except DataError as error:
             return fault_table(error.findings)
-    rows = [tuple(row) for row in data_notes(source).to_numpy(object)]
+    rows = [
+        (NOTED.get(code, AGAINST), where, code, count, examples, NOTES[code])
+        for where, code, count, examples in data_notes(source).itertuples(index=False)
+    ]
     for check in (_pictures, _gold, _classes, _against):
-        rows += [(where, code, count, _examples(names)) for where, code, count, names in check(source) if count]
-    table = pd.DataFrame([(*CODES[row[1]], *row) for row in rows], columns=["layer", "meaning", "source", "code", "count", "examples"])
-    order = table["layer"].map(LAYERS.index).to_numpy(int)
-    return table.iloc[np.argsort(order, kind="stable")][COLUMNS].reset_index(drop=True)
+        for where, code, count, names in check(source):
+            layer, meaning = CODES[code]
+            rows += [(layer, where, code, count, _examples(names), meaning)] if count else []
+    return _by_layer(rows)
 
 
 def fault_table(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -90,8 +86,11 @@ def fault_table(findings: Sequence[Finding]) -> pd.DataFrame:
         layer = FAULTS.get(rule, FAULTS.get(rule.partition(".")[0], STRUCTURE))
         examples = _examples(one.image_id or one.place for one in some)
         rows.append((layer, file, rule, len(some), examples, some[0].message.partition(" (box [")[0]))
-    rows.sort(key=lambda row: LAYERS.index(row[0]))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return _by_layer(rows)
+
+
+def _by_layer(rows: list[tuple]) -> pd.DataFrame:
+    return pd.DataFrame(sorted(rows, key=lambda row: LAYERS.index(row[0])), columns=COLUMNS)
 
 
 Rows = Iterator[tuple[str, str, int, Sequence[str]]]  # source, code, count, examples

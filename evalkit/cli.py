@@ -21,6 +21,7 @@ from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
 from evalkit.metrics import RATIOS
 from evalkit.published import check_file, require_reproduced, summary
+from evalkit.reproduction import INVENTORY, compare_inventory, inventory
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, printable
 
 BLOCK = "benchmark.yml"  # --published without a value
@@ -175,21 +176,61 @@ def _keep_out(out: Path, path: Path | None) -> None:
 
 @main.command()
 @_benchmark_options
+@click.option("--inventory", "wanted", is_flag=True, help="Require an inventory (status 1 if files differ from it).")
+@click.option("--write-inventory", "write", is_flag=True, help="Write one into the benchmark's folder, if all is well.")
 @click.option("--quiet", is_flag=True, help="Print findings only.")
-def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], quiet: bool) -> None:
+def check(
+    source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], wanted: bool, write: bool, quiet: bool
+) -> None:
     """Check the data: everything that is wrong, file by file, and what was noticed and accepted.
 
-    Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. The exit status is
-    2 if anything breaks a rule.
+    Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. JSON lines are read
+    twice, as a table and as a stream, which must agree. The files are compared with the inventory that the benchmark names, or
+    that lies beside it: missing, changed and extra ones make the exit status 1. It is 2 if anything breaks a rule.
     """
+    if path is None and (wanted or write):
+        raise EvalkitError("an inventory is of the folder of a benchmark.yml; give --benchmark")
     try:
         benchmark = _read(source, path, models)
     except DataError as error:
         for finding in error.findings:
             click.echo(str(finding))
+        click.echo("\nBy rule:")
+        _print_table(evalkit.fault_table(error.findings).drop(columns="meaning").map(_printable))
         raise EvalkitError(f"{len(error.findings)} finding{'s' * (len(error.findings) != 1)}; nothing was scored") from None
-    if quiet:
+    folder = path.parent if path else Path()
+    loaded = evalkit.load_check(benchmark, source, folder)
+    if not quiet:
+        _print_check(source, benchmark, loaded)
+    if write:
+        listed = folder / (source.inventory or INVENTORY)
+        write_files(listed.parent, {listed.name: inventory(folder, name=source.inventory or INVENTORY)})
+        if not quiet:
+            click.echo(f"\nwritten: {click.format_filename(listed)}")
+    if path is not None:
+        _check_inventory(folder, source.inventory, wanted=wanted, quiet=quiet)
+    if differing := list(loaded.loc[loaded["stream"] == "differs", "source"]):
+        raise CheckFailed(f"reading as a stream and as a table differ for {', '.join(differing)}")
+
+
+def _check_inventory(folder: Path, named: str | None, *, wanted: bool, quiet: bool) -> None:
+    """Fail if files are missing, changed or extra; without an inventory there is nothing to say unless one is ``wanted``."""
+    path = folder / (named or INVENTORY)
+    if not path.exists() and not (named or wanted):
         return
+    table = compare_inventory(path, folder)
+    differing = table[table["state"] != "same"]
+    if differing.empty:
+        if not quiet:
+            click.echo(f"\nInventory: {len(table):,} files, all as {path.name} has them")
+        return
+    for row in differing.itertuples():
+        click.echo(f"{row.state}: {printable(row.path)}")
+    counts = ", ".join(f"{count:,} {state}" for state, count in differing["state"].value_counts(sort=False).items())
+    raise CheckFailed(f"the files are not those of {path.name}: {counts}")
+
+
+def _print_check(source: BenchmarkOptions, benchmark: Benchmark, loaded: pd.DataFrame) -> None:
     images = benchmark.images
     facts = {
         "images": len(images),
@@ -204,10 +245,16 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
         _print_table(_states(benchmark))
     if any(source.predictions[model].reader is not None for model in benchmark.models):
         _print_answers(benchmark)
-    notes = evalkit.data_notes(benchmark)
+    click.echo("\nLoaded, and as a stream:")
+    _print_table(loaded)
+    notes = evalkit.data_check(benchmark)
     if len(notes):
         click.echo("\nNoticed and accepted:")
-        _print_table(notes)
+        _print_table(notes.drop(columns="meaning").map(_printable))
+
+
+def _printable(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value
 
 
 @main.command()

@@ -43,18 +43,18 @@ def within(folder: Path, name: str) -> Path | None:
     return path if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)) else None
 
 
-def files_in(folder: Path, endings: Iterable[str]) -> list[Path]:
-    """The files in a folder and the folders in it that have one of these endings, whatever their case, sorted.
+def files_in(folder: Path, endings: Iterable[str] | None = None) -> list[Path]:
+    """The files in a folder and the folders in it, sorted; those with one of these endings, whatever their case, or all.
 
     Raises DataError for a link that leads out of the folder.
     """
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in endings)
+    files = sorted(file for file in folder.rglob("*") if endings is None or file.suffix.lower() in endings)
     names = [file.relative_to(folder).as_posix() for file in files if file.is_symlink()]
     out = [name for name in names if within(folder, name) is None]
     if out:
         text = "a link that leads out of the folder is not followed; put the file itself there"
         raise DataError(Finding(folder.name, name, "", "path.outside", text) for name in out)
-    return files
+    return [file for file in files if endings or file.is_file()]
 
 
 def read_bytes(path: Path) -> bytes:

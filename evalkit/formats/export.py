@@ -21,7 +21,7 @@ from evalkit.formats import read_benchmark
 from evalkit.formats.decoding import one_finding, stays_inside
 from evalkit.formats.sizes import rows_of_images, stem_of
 from evalkit.formats.writing import replace_folder
-from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, printable
+from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, Relation, printable
 
 PRECISION = 1e-12  # of an edge that is written as a size, relative to the largest number of its box and image
 DROPPABLE = {
@@ -57,7 +57,7 @@ Write = Callable[[Part, Path, pd.DataFrame], dict[str, Any]]
 
 
 def convert(benchmark: Benchmark, out: str | Path, *, to: str, drop: Sequence[str] = ()) -> Path:
-    """Write gold, the class list and every model's answers into the new or empty folder ``out``; the pictures stay.
+    """Write gold, every model's answers and the tables beside them into the new or empty folder ``out``; the pictures stay.
 
     JSON lines, CSV and Parquet keep every digit; COCO and YOLO hold a box by its size, and its edges to :data:`PRECISION`.
     ``drop`` gives up what :data:`DROPPABLE` says. Returns the path of the new ``benchmark.yml``.
@@ -139,6 +139,8 @@ def _refuse_states(parts: Iterable[Part], to: str) -> None:
 def _changes(benchmark: Benchmark, parts: Sequence[Part], found: Benchmark, *, exact: bool) -> list[str]:
     """What of a benchmark is not the same in the one that was read back."""
     changed = [] if found.classes.equals(benchmark.classes) else ["the class list"]
+    changed += [] if _same_relation(benchmark.relation, found.relation) else ["the semantic relation"]
+    changed += [] if found.slices.astype(str).equals(benchmark.slices.astype(str)) else ["the slices"]
     longest = benchmark.images[["width", "height"]].max(axis=1).fillna(0).to_numpy()
     for old, new in zip(parts, _parts(found), strict=True):
         if not old.images.astype({"image_id": str}).equals(new.images.astype({"image_id": str})):
@@ -155,6 +157,12 @@ def _changes(benchmark: Benchmark, parts: Sequence[Part], found: Benchmark, *, e
     return changed
 
 
+def _same_relation(one: Relation | None, other: Relation | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.cutoff == other.cutoff and one.values.equals(other.values)
+
+
 # -- writers: a part to a path without ending; what comes back is how benchmark.yml names it
 
 
@@ -162,6 +170,12 @@ def _write(benchmark: Benchmark, parts: Sequence[Part], folder: Path, to: str) -
     (folder / "predictions").mkdir(parents=True)
     benchmark.classes.to_csv(folder / "classes.csv", index=False, lineterminator="\n", encoding="utf-8")
     said: dict[str, Any] = {"name": benchmark.name, "note": benchmark.note, "classes": "classes.csv"}
+    if benchmark.relation is not None:
+        benchmark.relation.values.to_csv(folder / "semantic.csv", lineterminator="\n", encoding="utf-8")
+        said["semantic"] = {"path": "semantic.csv", "cutoff": repr(benchmark.relation.cutoff)}
+    if len(benchmark.slices):
+        benchmark.slices.to_csv(folder / "slices.csv", index=False, lineterminator="\n", encoding="utf-8")
+        said["slices"] = "slices.csv"
     taken: set[str] = set()
     for part in parts:
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", part.name).strip(".-")[:60] or "model"

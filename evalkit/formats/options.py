@@ -17,6 +17,9 @@ from evalkit.responses import reader
 from evalkit.tables import EvalkitError
 
 
+PATHS = {"path", "names", "sizes"}  # the options of a file that name files
+
+
 class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A file of gold or predictions and how to read it. Only ``path`` is needed; the rest has a default by format."""
 
@@ -73,6 +76,7 @@ class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
     classes: str | None = None
     images: str | None = None
     predictions: dict[str, FileOptions] = {}
+    inventory: str | None = None
     semantic: RelationOptions | None = None
     slices: str | None = None
     published: PublishedTables = PublishedTables()
@@ -165,11 +169,21 @@ def read_options(path: Path) -> BenchmarkOptions:
 
 def named_paths(options: BenchmarkOptions) -> Iterator[tuple[str, str]]:
     """Every path that a benchmark names, with its key."""
-    said = [("classes", options.classes), ("images", options.images)]
-    for key, one in [("gold", options.gold), *((f"predictions, {name}", one) for name, one in options.predictions.items())]:
-        sizes = None if one.sizes == "gold" else one.sizes
-        said += [(key, one.path), (f"{key}, names", one.names), (f"{key}, sizes", sizes)]
-    yield from ((key, text) for key, text in said if text is not None)
+    for key, value in msgspec.structs.asdict(options).items():
+        if key not in ("name", "note"):
+            yield from _paths(value, key)
+
+
+def _paths(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _paths(one, f"{key}, {name}")
+    elif isinstance(value, msgspec.Struct):
+        for name, one in msgspec.structs.asdict(value).items():
+            if name in PATHS and (name, one) != ("sizes", "gold"):
+                yield from _paths(one, key if name == "path" else f"{key}, {name}")
 
 
 def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
