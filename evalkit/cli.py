@@ -168,10 +168,10 @@ def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) 
     return benchmark
 
 
-def _keep_out(out: Path, path: Path | None) -> None:
+def _keep_out(out: Path, path: Path | None, option: str = "--out") -> None:
     """Refuse to write results among the data of the benchmark."""
     if path and out.resolve().is_relative_to(path.resolve().parent):
-        raise EvalkitError(f"--out {out} lies in the benchmark's own folder; results are kept apart from data")
+        raise EvalkitError(f"{option} {out} lies in the benchmark's own folder; results are kept apart from data")
 
 
 @main.command()
@@ -179,9 +179,7 @@ def _keep_out(out: Path, path: Path | None) -> None:
 @click.option("--inventory", "wanted", is_flag=True, help="Require an inventory (status 1 if files differ from it).")
 @click.option("--write-inventory", "write", is_flag=True, help="Write one into the benchmark's folder, if all is well.")
 @click.option("--quiet", is_flag=True, help="Print findings only.")
-def check(
-    source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], wanted: bool, write: bool, quiet: bool
-) -> None:
+def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], wanted: bool, write: bool, quiet: bool) -> None:
     """Check the data: everything that is wrong, file by file, and what was noticed and accepted.
 
     Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. JSON lines are read
@@ -418,6 +416,46 @@ def compare(
         click.echo(f"localisation at IoU {top:.2f}, micro, common scope")
         _print_table(shown[columns])
         click.echo(f"\nwritten to {out}: comparison.{kind}")
+
+
+@main.command()
+@_benchmark_options
+@click.option("--image-id", "image_ids", multiple=True, required=True, metavar="ID", help="An image; repeat for a sheet.")
+@click.option("--model", help="Draw what this model found, too.")
+@click.option("--iou", type=float, default=HEADLINE_IOU, show_default=True, help="At which IoU a box is found.")
+@click.option("--over", is_flag=True, help="Draw gold and model in one picture, not side by side.")
+@click.option("--output", required=True, type=_Path(), help="The picture to write: .png, .svg or .pdf.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def render(
+    source: BenchmarkOptions,
+    path: Path | None,
+    models: tuple[str, ...],
+    image_ids: tuple[str, ...],
+    model: str | None,
+    iou: float,
+    over: bool,
+    output: Path,
+    quiet: bool,
+) -> None:
+    """Draw images with their gold boxes and class names, and what a model found.
+
+    Matched, missed and false boxes differ in line as well as colour. An image without a picture is an empty canvas of its size.
+
+    \b
+    Example:
+      evalkit render --benchmark toytown/benchmark.yml --image-id toy-00002 --model eager --output eager.png
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    from evalkit.rendering import render as draw
+
+    _keep_out(output, path, "--output")
+    benchmark = _read(source, path, (model,) if model else models)
+    picture = draw(benchmark, image_ids, model=model, iou=iou, over=over, kind=output.suffix.lower().removeprefix("."))
+    write_files(output.parent, {output.name: picture})
+    if not quiet:
+        click.echo(f"written: {click.format_filename(output)}")
 
 
 @main.command()

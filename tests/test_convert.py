@@ -54,7 +54,10 @@ def assert_close(boxes, others, benchmark):
 # -- round trips over anything that can be in a benchmark
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(lambda text: text.strip())
-WORDS = st.one_of(TEXT, st.sampled_from(["no", "1.0", "NA", "nan", "null", "007", "7", "a,b", 'a"b', "a\nb", "é", "e\u0301", "\ufeffa"]))
+WORDS = st.one_of(
+    TEXT,
+    st.sampled_from(["no", "1.0", "NA", "nan", "null", "007", "7", "a,b", 'a"b', "a\nb", "a\rb", "é", "e\u0301", "\ufeffa"]),
+)
 PATHS = st.from_regex(r"[a-z0-9_é]{1,6}(/[a-z0-9_.]{0,4}[a-z0-9]){0,2}", fullmatch=True)
 EDGES = st.one_of(st.integers(0, 640).map(float), st.floats(0, 640, width=32), st.floats(0, 640))
 ANYWHERE = st.one_of(EDGES, st.floats(-1e6, 1e6))
@@ -117,7 +120,12 @@ def read(folder, classes, domains, gold, said):
     return evalkit.read_benchmark(small.write_yml(folder, name="é: x", note="#1", classes="classes.csv", **files))
 
 
-ANY = settings(max_examples=25, phases=[Phase.generate], deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+ANY = settings(
+    max_examples=25,
+    phases=[Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 @ANY
@@ -252,8 +260,16 @@ REFUSED = {
     "an absolute id": ("yolo", {"ids": ["/b", "c"], "names": None}, ["no paths that tell the images apart: '/b'"]),
     "an infinite score": ("coco", {"score": math.inf}, ["coco cannot hold it: JSON has no numbers that are infinite"]),
     "an infinite score in lines": ("jsonl", {"score": math.inf}, ["jsonl cannot hold it: JSON has no numbers"]),
-    "an invalid response": ("csv", {"status": "invalid"}, ["csv cannot hold it: m: 1 invalid responses (jsonl can; --drop invalid"]),
-    "a reason": ("coco", {"status": "missing"}, ["coco cannot hold it: m: 1 reasons or repairs", "--drop reasons gives them up"]),
+    "an invalid response": (
+        "csv",
+        {"status": "invalid"},
+        ["csv cannot hold it: m: 1 invalid responses (jsonl can; --drop invalid"],
+    ),
+    "a reason": (
+        "coco",
+        {"status": "missing"},
+        ["coco cannot hold it: m: 1 reasons or repairs", "--drop reasons gives them up"],
+    ),
 }
 
 
@@ -319,6 +335,23 @@ def test_a_write_that_changes_something_is_not_kept(toy, tmp_path, monkeypatch):
     with pytest.raises(evalkit.EvalkitError, match="csv cannot hold it: boxes of gold and boxes of m would change"):
         convert(toy, tmp_path / "to", to="csv")
     assert not (tmp_path / "to").exists()
+
+
+def test_the_tables_beside_gold_are_written_too(tmp_path):
+    """The class list has its ids and domains, the relation its cut-off, and slices may say several things of an image."""
+    (tmp_path / "s.csv").write_text('image_id,attribute,value\nb,time,"day, late"\na,time,night\nb,time,dusk\n')
+    (tmp_path / "r.csv").write_text("kerb,litter\n1,0.123456789012345\n0,1\n")
+    (tmp_path / "c.csv").write_text("class_id,class_name,domain\n7,kerb,\nx,litter,street\n")
+    rows = [{"image_id": name, "width": 9, "height": 9, "boxes": []} for name in "ab"]
+    (tmp_path / "gold.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = {"classes": "c.csv", "gold": "gold.jsonl", "semantic": {"path": "r.csv", "cutoff": "0.1"}, "slices": "s.csv"}
+    benchmark = evalkit.read_benchmark(small.write_yml(tmp_path, **files))
+    for to in CONVERTIBLE:
+        found = evalkit.read_benchmark(convert(benchmark, tmp_path.parent / f"{tmp_path.name}-{to}", to=to))
+        assert_same(benchmark, found)
+        assert found.relation.cutoff == 0.1
+        pd.testing.assert_frame_equal(found.relation.values, benchmark.relation.values)
+        pd.testing.assert_frame_equal(found.slices, benchmark.slices)
 
 
 def test_a_models_own_text_becomes_a_structured_file(tmp_path):

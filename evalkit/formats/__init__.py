@@ -197,7 +197,9 @@ def _read(options: FileOptions, context: Context) -> Annotations:
     wrong = sorted(name for name in special - form.options if getattr(options, name) is not None)
     if context.is_gold:
         wrong += ["reader"] * (options.reader is not None)
-        wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (options.absent is not None and kind not in SILENT_GOLD)
+        wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (
+            options.absent is not None and kind not in SILENT_GOLD
+        )
     if wrong:
         whose = "gold in " if context.is_gold else ""
         raise EvalkitError(f"{options.path}: `{wrong[0]}` is no option of {whose}the format {kind}")

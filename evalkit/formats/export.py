@@ -6,6 +6,7 @@ the tables, so that what is written is what was there. Another kind of table is 
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import tempfile
@@ -168,13 +169,13 @@ def _same_relation(one: Relation | None, other: Relation | None) -> bool:
 
 def _write(benchmark: Benchmark, parts: Sequence[Part], folder: Path, to: str) -> None:
     (folder / "predictions").mkdir(parents=True)
-    benchmark.classes.to_csv(folder / "classes.csv", index=False, lineterminator="\n", encoding="utf-8")
+    _table(benchmark.classes, folder / "classes.csv")
     said: dict[str, Any] = {"name": benchmark.name, "note": benchmark.note, "classes": "classes.csv"}
     if benchmark.relation is not None:
-        benchmark.relation.values.to_csv(folder / "semantic.csv", lineterminator="\n", encoding="utf-8")
+        _table(benchmark.relation.values.rename_axis("").reset_index(), folder / "semantic.csv")
         said["semantic"] = {"path": "semantic.csv", "cutoff": repr(benchmark.relation.cutoff)}
     if len(benchmark.slices):
-        benchmark.slices.to_csv(folder / "slices.csv", index=False, lineterminator="\n", encoding="utf-8")
+        _table(benchmark.slices, folder / "slices.csv")
         said["slices"] = "slices.csv"
     taken: set[str] = set()
     for part in parts:
@@ -207,7 +208,7 @@ def _answer(image: Any) -> dict[str, str]:
     return {"reason": image.reason, "repairs": image.repairs}
 
 
-def _long(part: Part, path: Path, classes: pd.DataFrame) -> pd.DataFrame:
+def _long(part: Part) -> pd.DataFrame:
     """One box a row, and one with blank box columns for an image that was seen and is empty."""
     rows = []
     for image, boxes in part.rows():
@@ -222,13 +223,13 @@ def _long(part: Part, path: Path, classes: pd.DataFrame) -> pd.DataFrame:
 
 def _csv(part: Part, path: Path, classes: pd.DataFrame) -> dict[str, Any]:
     path = path.with_name(path.name + ".csv")
-    _long(part, path, classes).to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
+    _table(_long(part), path)
     return {"path": path}
 
 
 def _parquet(part: Part, path: Path, classes: pd.DataFrame) -> dict[str, Any]:
     path = path.with_name(path.name + ".parquet")
-    _long(part, path, classes).to_parquet(path, index=False)
+    _long(part).to_parquet(path, index=False)
     return {"path": path}
 
 
@@ -241,7 +242,9 @@ def _coco(part: Part, path: Path, classes: pd.DataFrame) -> dict[str, Any]:
     class_ids = _numbers_if_all(classes["class_id"]) or list(range(1, len(classes) + 1))
     first = max(class_ids, default=0) + 1
     id_of = dict(zip(names, [*class_ids, *range(first, first + len(names))], strict=False))
-    image_ids = dict(zip(part.images["image_id"], _numbers_if_all(part.images["image_id"]) or part.images["image_id"], strict=True))
+    image_ids = dict(
+        zip(part.images["image_id"], _numbers_if_all(part.images["image_id"]) or part.images["image_id"], strict=True)
+    )
     domains = dict(zip(classes["class_name"], classes["domain"], strict=True))
     images, annotations = [], []
     for image, boxes in part.rows():
@@ -288,7 +291,7 @@ def _yolo(part: Part, path: Path, classes: pd.DataFrame) -> dict[str, Any]:
     options = {"path": path, "format": "yolo", "names": listed}
     if part.is_gold:
         options["sizes"] = path.with_name("sizes.csv")
-        part.images.to_csv(options["sizes"], index=False, lineterminator="\n", encoding="utf-8")
+        _table(part.images, options["sizes"])
     return options
 
 
@@ -322,6 +325,12 @@ def _json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise EvalkitError("JSON has no numbers that are infinite") from None
+
+
+def _table(table: pd.DataFrame, path: Path) -> None:
+    """Write a CSV; a carriage return in a cell ends a line for readers unless it is quoted, which csv does not see to."""
+    held = any("\r" in value for name in table for value in table[name] if isinstance(value, str))
+    table.to_csv(path, index=False, lineterminator="\n", encoding="utf-8", quoting=csv.QUOTE_NONNUMERIC * held)
 
 
 def _text(path: Path, text: str) -> Path:

@@ -54,9 +54,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
 def read_pieces(path: Path, context: Context, *, size: int) -> Iterator[Annotations]:
     """The same as :func:`read`, in pieces of about ``size`` bytes of the file."""
     for line, data in pieces(path, size):
-        rows, place = decode_rows(
-            path.name, data, _row_type(context), lenient_boxes=not context.is_gold, first_line=line
-        )
+        rows, place = decode_rows(path.name, data, _row_type(context), lenient_boxes=not context.is_gold, first_line=line)
         yield _annotations(path.name, rows, place, context)
 
 
