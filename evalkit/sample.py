@@ -428,7 +428,8 @@ def _refuse_foreign(out: Path) -> None:
         return
     held = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     models = "|".join(model.name for model in MODELS)
-    ours = rf"benchmark\.yml|inventory\.json|(classes|semantic|slices)\.csv|gold\.jsonl|images/toy-\d+\.png|predictions/({models})\.jsonl"
+    ours = r"benchmark\.yml|inventory\.json|(classes|semantic|slices)\.csv|gold\.jsonl|images/toy-\d+\.png"
+    ours += rf"|predictions/({models})\.jsonl"
     foreign = sorted(name for name in held if not re.fullmatch(ours, name))
     start = (out / "benchmark.yml").read_bytes()[: len(MARK)] if "benchmark.yml" in held else b""
     if foreign or start != MARK.encode():

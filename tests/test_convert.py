@@ -163,22 +163,15 @@ def test_a_text_folder_reads_back_or_refuses(tmp_path_factory, said):
     """It needs an answer of each model at all."""
     folder = tmp_path_factory.mktemp("convert")
     benchmark = read(folder / "from", *said)
-    answered = benchmark.valid.any(axis=1).all()
-    try:
-        found = evalkit.read_benchmark(convert(benchmark, folder / "to", to="yolo", drop=list(DROPPABLE)))
-    except evalkit.EvalkitError as error:
-        assert str(error).startswith("yolo cannot hold it: ")
+    if not benchmark.valid.any(axis=1).all() or said[0][0].startswith("\ufeff"):  # a list of names begins with it in vain
+        with pytest.raises(evalkit.EvalkitError, match=r"^yolo cannot hold it: "):
+            convert(benchmark, folder / "to", to="yolo", drop=list(DROPPABLE))
         assert not (folder / "to").exists()
-        assert not answered or bom(said)
         return
+    found = evalkit.read_benchmark(convert(benchmark, folder / "to", to="yolo", drop=list(DROPPABLE)))
     state = benchmark.responses["state"].astype(str).replace("invalid", "missing")
     left = benchmark.responses.assign(state=state, reason="", repairs="")
     assert_same(dataclasses.replace(benchmark, responses=left), found, exact=False)
-
-
-def bom(said):
-    """Whether the first class begins with a byte order mark, which a list of names begins with in vain."""
-    return said[0][0].startswith("\ufeff")
 
 
 # -- by hand

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import rule
 from PIL import Image
 from small import write_classes, write_lines, write_yml
 
@@ -96,6 +97,7 @@ def test_all_forms_of_gold_and_detections_give_the_same_scores(voc, form):
         pd.testing.assert_frame_equal(evalkit.scores(benchmark, evalkit.count(benchmark)), expected)
 
 
+@rule("crowd")
 def test_difficult_objects_are_ordinary_and_counted(voc):
     notes = evalkit.data_notes(voc("voc"))
     assert notes[["code", "count"]].to_numpy().tolist()[0] == ["difficult", 38]
@@ -165,6 +167,7 @@ OPENIMAGES = "ImageID,LabelName,XMin,XMax,YMin,YMax,IsGroupOf\n"
 SIZES = "image_id,width,height\na,100,80\nb,200,80\n"
 
 
+@rule("crowd")
 def test_openimages_with_machine_ids_and_group_boxes(tmp_path):
     rows = 'a,/m/0abc,"0,1",0.5,0,1,0\na,litter,0,.5,0,1,1\nb,litter,0,1,0,1,1\n'
     files = {"boxes.csv": OPENIMAGES + rows, "sizes.csv": SIZES, "list.csv": "class_id,class_name\n/m/0abc,kerb\n1,litter\n"}
@@ -258,27 +261,33 @@ def test_deep_xml_ends_in_a_message_or_a_table(tmp_path):
     assert len(read(tmp_path, {"x/a.xml": voc_file(deep)}, "x").images) == 1
 
 
-OPENIMAGES_GOLD = {"path": "b.csv", "format": "openimages", "sizes": "sizes.csv"}
-BAD_OPENIMAGES = {
-    "no column": ({"b.csv": "ImageID,LabelName,XMin,XMax,YMin\n"}, OPENIMAGES_GOLD, ["the header lacks YMax"]),
-    "no number": ({"b.csv": OPENIMAGES + 'a,litter,"0,1,2",1,0,1,0\n'}, OPENIMAGES_GOLD, ["line 2, image a: XMin must be a number, not '0,1,2'"]),
-    "an empty number": ({"b.csv": OPENIMAGES + "a,litter,,1,0,1,0\n"}, OPENIMAGES_GOLD, ["XMin must be a number, not ''"]),
-    "no class": ({"b.csv": OPENIMAGES + "a, ,0,1,0,1,0\n"}, OPENIMAGES_GOLD, ["a box needs a class"]),
-    "no image": ({"b.csv": OPENIMAGES + ",litter,0,1,0,1,0\n"}, OPENIMAGES_GOLD, ["the image id is empty"]),
-    "an image without a size": ({"b.csv": OPENIMAGES + "c,litter,0,1,0,1,0\n"}, OPENIMAGES_GOLD, ["there is no image 'c'"]),
-    "a silent image": ({"b.csv": OPENIMAGES + "a,litter,0,1,0,1,0\n"}, OPENIMAGES_GOLD, ["b.csv, image b: this image has no row; set `absent: empty`"]),
-    "no sizes": ({"b.csv": OPENIMAGES}, {"path": "b.csv", "format": "openimages"}, ["relative gold boxes need `sizes`"]),
-    "an unknown machine id": ({"b.csv": OPENIMAGES + "a,/m/0x,0,1,0,1,0\n"}, OPENIMAGES_GOLD | {"absent": "empty"}, ["class 'class id /m/0x' is not in the class list"]),
-}  # fmt: skip
+BAD_OPENIMAGES = {  # rows below the header, further options, words
+    "no number": ('a,litter,"0,1,2",1,0,1,0\n', {}, ["boxes.csv, line 2, image a: XMin must be a number, not '0,1,2'"]),
+    "an empty number": ("a,litter,,1,0,1,0\n", {}, ["XMin must be a number, not ''"]),
+    "no class": ("a, ,0,1,0,1,0\n", {}, ["a box needs a class"]),
+    "no image": (",litter,0,1,0,1,0\n", {}, ["the image id is empty"]),
+    "an image without a size": ("c,litter,0,1,0,1,0\n", {}, ["there is no image 'c'"]),
+    "a silent image": ("a,litter,0,1,0,1,0\n", {}, ["image b: this image has no row; set `absent: empty`"]),
+    "no sizes": ("", {"sizes": None}, ["relative gold boxes need `sizes`"]),
+    "an unknown machine id": ("a,/m/0x,0,1,0,1,0\n", {"absent": "empty"}, ["class 'class id /m/0x' is not in the class list"]),
+    "an option of others": ("", {"names": "list.csv"}, ["`names` is no option of gold in the format openimages"]),
+}
 
 
 @pytest.mark.parametrize("case", BAD_OPENIMAGES)
 def test_openimages_that_break_a_rule(tmp_path, case):
-    files, gold, words = BAD_OPENIMAGES[case]
+    lines, options, words = BAD_OPENIMAGES[case]
+    gold = {"path": "boxes.csv", "format": "openimages", "sizes": "sizes.csv", **options}
+    files = {"boxes.csv": OPENIMAGES + lines, "sizes.csv": SIZES, "list.csv": ""}
     with pytest.raises(EvalkitError) as error:
-        read(tmp_path, {**files, "sizes.csv": SIZES}, gold)
+        read(tmp_path, files, {key: one for key, one in gold.items() if one is not None})
     for word in words:
         assert word in str(error.value)
+
+
+def test_openimages_without_a_column(tmp_path):
+    with pytest.raises(DataError, match=r"boxes.csv, line 1: the header lacks YMax; it has ImageID, LabelName"):
+        read(tmp_path, {"boxes.csv": "ImageID,LabelName,XMin,XMax,YMin\n"}, {"path": "boxes.csv", "format": "openimages"})
 
 
 # -- what others hand out stays in its folder
@@ -306,7 +315,7 @@ def test_paths_that_leave_the_folder_are_refused(tmp_path):
     for key, said in keys.items():
         path = mine / "benchmark.yml"
         path.write_text(json.dumps({"classes": "classes.csv", "gold": "gold.jsonl", **said}))
-        with pytest.raises(EvalkitError, match=f"^benchmark.yml, {key}: .* is not in the benchmark's folder"):
+        with pytest.raises(EvalkitError, match=rf"^benchmark.yml, {key}: .* is not in the benchmark's folder"):
             evalkit.read_benchmark(path)
 
 
@@ -321,7 +330,7 @@ def test_links_out_of_the_folder_are_refused(tmp_path):
     os.symlink(tmp_path / "secret.txt", mine / "link.jsonl")
     files = {"classes": "classes.csv", "predictions": {}}
     assert len(evalkit.read_benchmark(write_yml(mine, gold="other.jsonl", **files)).images) == 1  # one that stays is followed
-    with pytest.raises(EvalkitError, match="gold: 'link.jsonl' is not in the benchmark's folder"):
+    with pytest.raises(EvalkitError, match=r"gold: 'link.jsonl' is not in the benchmark's folder"):
         evalkit.read_benchmark(write_yml(mine, gold="link.jsonl", **files))
     files["predictions"] = {"m": "labels"}
     with pytest.raises(
@@ -348,7 +357,7 @@ def test_a_picture_that_is_a_link_out_of_the_folder_is_not_opened(tmp_path):
     Image.new("RGB", (4, 4)).save(tmp_path / "secret.png")
     (tmp_path / "pictures").mkdir()
     os.symlink(tmp_path / "secret.png", tmp_path / "pictures" / "a.png")
-    with pytest.raises(DataError, match="the picture 'a.png' is not in this folder"):
+    with pytest.raises(DataError, match=r"the picture 'a.png' is not in this folder"):
         pixels(tmp_path / "pictures", "a.png")
     assert pixels(tmp_path, "secret.png").shape == (4, 4, 3)
     assert pixels(tmp_path, "absent.png") is None
@@ -372,5 +381,5 @@ def test_tags_in_a_benchmark_file_are_refused(tmp_path):
     assert len(evalkit.read_benchmark(path).images) == 1
     for tag in ("!x", "!!python/name:os.system", "!!binary", "!!int"):
         path.write_text(f"classes: classes.csv\ngold: {tag} 'gold.jsonl'\n")
-        with pytest.raises(EvalkitError, match="benchmark.yml, line 2: .*tags are not understood"):
+        with pytest.raises(EvalkitError, match=r"benchmark.yml, line 2: .*tags are not understood"):
             evalkit.read_benchmark(path)

@@ -47,7 +47,7 @@ def drawn(folder, monkeypatch):
     """The figure that is drawn, kept open."""
 
     def draw(*image_ids, **options):
-        monkeypatch.setattr(plt, "close", lambda _: None)
+        monkeypatch.setattr(plt, "close", lambda: None)
         render(evalkit.read_benchmark(folder / "benchmark.yml"), image_ids, **options)
         figure = plt.gcf()
         monkeypatch.undo()
@@ -185,7 +185,7 @@ def test_a_picture_is_not_written_among_the_data(folder):
 def test_a_broken_picture_is_told_and_no_figure_stays_open(folder):
     (folder / "pictures" / "a.png").write_text("no picture")
     benchmark = evalkit.read_benchmark(folder / "benchmark.yml")
-    with pytest.raises(DataError, match="a.png: cannot read it"):
+    with pytest.raises(DataError, match=r"a.png: cannot read it"):
         render(benchmark, ["a"])
     assert not plt.get_fignums()
 

@@ -71,6 +71,8 @@ def test_another_seed_writes_another_sample(tmp_path):
 def test_image_k_does_not_depend_on_the_number_of_images(tmp_path):
     short, long = (contents(write_sample(tmp_path / str(images), images=images).parent) for images in (9, 14))
     for path, content in short.items():
+        if path.name == "inventory.json":
+            continue  # the hashes of longer files
         assert long[path].startswith(content), path
     assert len(long) == len(short) + 5
 

@@ -231,7 +231,8 @@ def test_a_million_images_stay_below_100_megabytes_above_the_start(folder):
     with (folder / "large.jsonl").open("w") as file:
         for at in range(1_000_000):
             file.write(
-                f'{{"image_id": "image-{at}", "width": 99, "height": 99, "boxes": [{{"class": "litter", "box": [1, 2, 3, 4.5]}}]}}\n'
+                f'{{"image_id": "image-{at}", "width": 99, "height": 99, '
+                '"boxes": [{"class": "litter", "box": [1, 2, 3, 4.5]}]}\n'
             )
     done = subprocess.run([sys.executable, "-c", MEMORY, str(folder)], capture_output=True, text=True, check=True)
     rows, unique, above = done.stdout.split()

@@ -16,7 +16,6 @@ from evalkit.formats.decoding import within
 from evalkit.responses import reader
 from evalkit.tables import EvalkitError
 
-
 PATHS = {"path", "names", "sizes"}  # the options of a file that name files
 
 
