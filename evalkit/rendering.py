@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections.abc import Sequence
 
 import matplotlib
@@ -53,7 +54,8 @@ def render(
     size = WIDE if few else NARROW
     rows = math.ceil(len(image_ids) * (1 + beside) / columns)
     buffer = io.BytesIO()
-    with matplotlib.rc_context(figures.STYLE):
+    with matplotlib.rc_context(figures.STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font", category=UserWarning)
         try:
             grid = figures.pictures(benchmark, image_ids, matches=matches, columns=columns, beside=beside)
             figure = grid.flat[0].figure

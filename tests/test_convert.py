@@ -194,6 +194,8 @@ def toy(tmp_path):
 
 def test_every_format_that_is_offered_is_written(toy, tmp_path):
     assert tuple(WRITERS) == CONVERTIBLE
+    options = {one.name: one.type for one in main.commands["convert"].params}
+    assert (tuple(options["to"].choices), list(options["drop"].choices)) == (CONVERTIBLE, list(DROPPABLE))
     for to in CONVERTIBLE:
         for again in CONVERTIBLE:  # and from it into each of the others
             first = evalkit.read_benchmark(convert(toy, tmp_path / f"{to} before {again}", to=to))

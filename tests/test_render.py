@@ -190,6 +190,16 @@ def test_a_broken_picture_is_told_and_no_figure_stays_open(folder):
     assert not plt.get_fignums()
 
 
+def test_names_in_any_script_are_drawn_without_a_warning(folder):
+    text = (folder / "gold.jsonl").read_text().replace('"a"', '"$道路$ " ').replace("kerb", "道路 $x$")
+    (folder / "gold.jsonl").write_text(text)
+    (folder / "classes.csv").write_text("class_id,class_name\n0,litter\n1,道路 $x$\n")
+    (folder / "m.jsonl").write_text("")
+    files = {"classes": "classes.csv", "gold": "gold.jsonl"}
+    benchmark = evalkit.read_benchmark(write_yml(folder, **files))
+    assert render(benchmark, ["$道路$ "]).startswith(b"\x89PNG")
+
+
 def test_from_python(folder):
     benchmark = evalkit.read_benchmark(folder / "benchmark.yml")
     with pytest.raises(EvalkitError, match="model: there is no 'n'; there is m"):
