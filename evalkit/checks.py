@@ -68,6 +68,7 @@ def data_check(source: Benchmark | str | Path) -> pd.DataFrame:
     rows = [
         (NOTED.get(code, AGAINST), where, code, count, examples, NOTES[code])
         for where, code, count, examples in data_notes(source).itertuples(index=False)
+        if code != "picture_turned" or source.image_folder is None  # else all pictures are looked at below
     ]
     for check in (_pictures, _gold, _classes, _against):
         for where, code, count, names in check(source):

@@ -311,6 +311,7 @@ def test_paths_that_leave_the_folder_are_refused(tmp_path):
         "slices": {"slices": "../secret.csv"},
         "semantic": {"semantic": {"path": "../secret.csv", "cutoff": "0.5"}},
         "inventory": {"inventory": "../secret.csv"},
+        "published, scores": {"published": {"scores": "../secret.csv"}},
     }
     for key, said in keys.items():
         path = mine / "benchmark.yml"

@@ -16,7 +16,8 @@ from evalkit.formats.decoding import within
 from evalkit.responses import reader
 from evalkit.tables import EvalkitError
 
-PATHS = {"path", "names", "sizes"}  # the options of a file that name files
+PATHS = {"path", "names", "sizes", "assignments", "samples"}  # the options of a file that name files
+RENAMED = {"columns", "where", "fill"}  # those that hold names and values of columns
 
 
 class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -181,7 +182,8 @@ def _paths(value: Any, key: str) -> Iterator[tuple[str, str]]:
             yield from _paths(one, f"{key}, {name}")
     elif isinstance(value, msgspec.Struct):
         for name, one in msgspec.structs.asdict(value).items():
-            if name in PATHS and (name, one) != ("sizes", "gold"):
+            names_a_file = name in PATHS if isinstance(one, str) else name not in RENAMED
+            if names_a_file and (name, one) != ("sizes", "gold"):
                 yield from _paths(one, key if name == "path" else f"{key}, {name}")
 
 

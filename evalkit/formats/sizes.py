@@ -142,7 +142,8 @@ def with_picture_sizes(said: Annotations, folder: Path) -> Annotations:
     findings, turned = [], []
     for row in lacking:
         image_id = said.image_id[row]
-        files = by_id.get(image_id, []) if names[row] is None else [file] if (file := within(folder, names[row])) and file.is_file() else []
+        files = by_id.get(image_id, []) if names[row] is None else [within(folder, names[row])]
+        files = [file for file in files if file is not None and file.is_file()]
         if len(files) > 1:
             text = f"two pictures have one id: {' and '.join(file.relative_to(folder).as_posix() for file in files[:2])}"
             findings.append(Finding(folder.name, "", image_id, "image.ambiguous", text))
