@@ -10,9 +10,12 @@ from importlib.metadata import version
 from evalkit.agreement import agree, agree_by_pair, score_annotators
 from evalkit.answers import axis_swap
 from evalkit.boxes import iou
+from evalkit.checks import data_check, fault_table
 from evalkit.counts import count, match, overlaps
 from evalkit.errors import confusion, error_counts, explain, worst_images
-from evalkit.formats import read_answers, read_benchmark, read_first_pass
+from evalkit.formats import read_answers, read_benchmark, read_classes, read_first_pass
+from evalkit.formats.export import convert
+from evalkit.formats.streams import load_check, read_stream
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.semantic import accepted_pairs, gains, related_pairs, relaxed_counts
@@ -35,20 +38,26 @@ __all__ = [
     "bootstrap",
     "compare",
     "confusion",
+    "convert",
     "count",
     "coverage",
+    "data_check",
     "data_notes",
     "error_counts",
     "explain",
+    "fault_table",
     "fbeta",
     "gains",
     "iou",
+    "load_check",
     "match",
     "overlaps",
     "precision",
     "read_answers",
     "read_benchmark",
+    "read_classes",
     "read_first_pass",
+    "read_stream",
     "recall",
     "related_pairs",
     "relaxed_counts",

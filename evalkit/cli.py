@@ -17,11 +17,13 @@ from evalkit import answers
 from evalkit.agreement import FEW, mark
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
 from evalkit.first_pass import FirstPass, blocks
+from evalkit.formats import CONVERTIBLE
 from evalkit.formats.options import BenchmarkOptions, PublishedOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
 from evalkit.metrics import RATIOS
 from evalkit.published import check_file, require_reproduced, summary
+from evalkit.reproduction import INVENTORY, compare_inventory, inventory
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, printable
 
 BLOCK = "benchmark.yml"  # --published without a value
@@ -174,30 +176,68 @@ def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) 
     return benchmark
 
 
-def _keep_out(out: Path, path: Path | None) -> None:
+def _keep_out(out: Path, path: Path | None, option: str = "--out") -> None:
     """Refuse to write results among the data of the benchmark."""
     if path and out.resolve().is_relative_to(path.resolve().parent):
-        raise EvalkitError(f"--out {out} lies in the benchmark's own folder; results are kept apart from data")
+        raise EvalkitError(f"{option} {out} lies in the benchmark's own folder; results are kept apart from data")
 
 
 @main.command()
 @_benchmark_options
+@click.option("--inventory", "wanted", is_flag=True, help="Require an inventory (status 1 if files differ from it).")
+@click.option("--write-inventory", "write", is_flag=True, help="Write one into the benchmark's folder, if all is well.")
 @click.option("--quiet", is_flag=True, help="Print findings only.")
-def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], quiet: bool) -> None:
+def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], wanted: bool, write: bool, quiet: bool) -> None:
     """Check the data: everything that is wrong, file by file, and what was noticed and accepted.
 
-    Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. The exit status is
-    2 if anything breaks a rule.
+    Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. JSON lines are read
+    twice, as a table and as a stream, which must agree. The files are compared with the inventory that the benchmark names, or
+    that lies beside it: missing, changed and extra ones make the exit status 1. It is 2 if anything breaks a rule.
     """
+    if path is None and (wanted or write):
+        raise EvalkitError("an inventory is of the folder of a benchmark.yml; give --benchmark")
     try:
         benchmark = _read(source, path, models)
         first = evalkit.read_first_pass(path or source, benchmark=benchmark)
     except DataError as error:
         for finding in error.findings:
             click.echo(str(finding))
+        click.echo("\nBy rule:")
+        _print_table(evalkit.fault_table(error.findings).drop(columns="meaning").map(_printable))
         raise EvalkitError(f"{len(error.findings)} finding{'s' * (len(error.findings) != 1)}; nothing was scored") from None
-    if quiet:
+    folder = path.parent if path else Path()
+    loaded = evalkit.load_check(benchmark, source, folder)
+    if not quiet:
+        _print_check(source, benchmark, first, loaded)
+    if write:
+        listed = folder / (source.inventory or INVENTORY)
+        write_files(listed.parent, {listed.name: inventory(folder, name=source.inventory or INVENTORY)})
+        if not quiet:
+            click.echo(f"\nwritten: {click.format_filename(listed)}")
+    if path is not None:
+        _check_inventory(folder, source.inventory, wanted=wanted, quiet=quiet)
+    if differing := list(loaded.loc[loaded["stream"] == "differs", "source"]):
+        raise CheckFailed(f"reading as a stream and as a table differ for {', '.join(differing)}")
+
+
+def _check_inventory(folder: Path, named: str | None, *, wanted: bool, quiet: bool) -> None:
+    """Fail if files are missing, changed or extra; without an inventory there is nothing to say unless one is ``wanted``."""
+    path = folder / (named or INVENTORY)
+    if not path.exists() and not (named or wanted):
         return
+    table = compare_inventory(path, folder)
+    differing = table[table["state"] != "same"]
+    if differing.empty:
+        if not quiet:
+            click.echo(f"\nInventory: {len(table):,} files, all as {path.name} has them")
+        return
+    for row in differing.itertuples():
+        click.echo(f"{row.state}: {printable(row.path)}")
+    counts = ", ".join(f"{count:,} {state}" for state, count in differing["state"].value_counts(sort=False).items())
+    raise CheckFailed(f"the files are not those of {path.name}: {counts}")
+
+
+def _print_check(source: BenchmarkOptions, benchmark: Benchmark, first: FirstPass | None, loaded: pd.DataFrame) -> None:
     images = benchmark.images
     facts = {
         "images": len(images),
@@ -213,10 +253,16 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
         _print_table(_states(benchmark))
     if any(source.predictions[model].reader is not None for model in benchmark.models):
         _print_answers(benchmark)
-    notes = evalkit.data_notes(benchmark)
+    click.echo("\nLoaded, and as a stream:")
+    _print_table(loaded)
+    notes = evalkit.data_check(benchmark)
     if len(notes):
         click.echo("\nNoticed and accepted:")
-        _print_table(notes)
+        _print_table(notes.drop(columns="meaning").map(_printable))
+
+
+def _printable(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value
 
 
 @main.command()
@@ -473,6 +519,79 @@ def agree(
         told = table.loc[table["reason"] == FEW, "group"].unique()
         click.echo("".join(f"\n{printable(name)}: {FEW}" for name in told) + f"\nwritten to {out}: " + ", ".join(files))
     _require_reproduced(checked, table="agreement", quiet=quiet)
+
+
+@main.command()
+@_benchmark_options
+@click.option("--image-id", "image_ids", multiple=True, required=True, metavar="ID", help="An image; repeat for a sheet.")
+@click.option("--model", help="Draw what this model found, too.")
+@click.option("--iou", type=float, default=HEADLINE_IOU, show_default=True, help="At which IoU a box is found.")
+@click.option("--over", is_flag=True, help="Draw gold and model in one picture, not side by side.")
+@click.option("--output", required=True, type=_Path(), help="The picture to write: .png, .svg or .pdf.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def render(
+    source: BenchmarkOptions,
+    path: Path | None,
+    models: tuple[str, ...],
+    image_ids: tuple[str, ...],
+    model: str | None,
+    iou: float,
+    over: bool,
+    output: Path,
+    quiet: bool,
+) -> None:
+    """Draw images with their gold boxes and class names, and what a model found.
+
+    Matched, missed and false boxes differ in line as well as colour. An image without a picture is an empty canvas of its size.
+
+    \b
+    Example:
+      evalkit render --benchmark toytown/benchmark.yml --image-id toy-00002 --model eager --output eager.png
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    from evalkit.rendering import render as draw
+
+    _keep_out(output, path, "--output")
+    benchmark = _read(source, path, (model,) if model else models)
+    picture = draw(benchmark, image_ids, model=model, iou=iou, over=over, kind=output.suffix.lower().removeprefix("."))
+    write_files(output.parent, {output.name: picture})
+    if not quiet:
+        click.echo(f"written: {click.format_filename(output)}")
+
+
+@main.command()
+@_benchmark_options
+@click.option("--to", required=True, type=click.Choice(CONVERTIBLE), help="The format to write.")
+@click.option("--out", required=True, type=_Path(), help="New or empty folder for the benchmark in that format.")
+@click.option("--drop", multiple=True, type=click.Choice(["reasons", "invalid"]), help="Give up what it cannot hold; repeat.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def convert(
+    source: BenchmarkOptions,
+    path: Path | None,
+    models: tuple[str, ...],
+    to: str,
+    out: Path,
+    drop: tuple[str, ...],
+    quiet: bool,
+) -> None:
+    """Write gold, the class list and the models' answers in another format, with a benchmark.yml that reads them back.
+
+    What is written is read again and compared before it takes its place. A format that cannot hold something refuses: only
+    JSON lines hold invalid responses and reasons (--drop gives them up), and YOLO needs the sizes of all images. Pictures
+    stay where they are.
+
+    \b
+    Example:
+      evalkit convert --benchmark toytown/benchmark.yml --models eager --to coco --out eager-coco
+    """
+    from evalkit.formats.export import convert as write
+
+    _keep_out(out, path)
+    made = write(_read(source, path, models), out, to=to, drop=drop)
+    if not quiet:
+        click.echo(f"written: {click.format_filename(made)}")
 
 
 @main.command()

@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from evalkit.errors import REASON_WORDS, REASONS_OF
+from evalkit.formats.sizes import pixels
 from evalkit.metrics import divide, fbeta
 from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, printable
 
@@ -357,13 +358,19 @@ def confusion(counts: pd.DataFrame) -> Axes:
 
 
 def pictures(
-    benchmark: Benchmark, image_ids: Sequence[str], *, matches: pd.DataFrame | None = None, columns: int = 3
+    benchmark: Benchmark,
+    image_ids: Sequence[str],
+    *,
+    matches: pd.DataFrame | None = None,
+    columns: int = 3,
+    beside: bool = False,
 ) -> np.ndarray:
     """Pictures with their gold boxes and class names; with ``matches``, those of one model and threshold, also what it found.
 
     Gold boxes are solid lines. In ``matches``, a matched prediction is dashed, a false one dotted, and a missed gold box
     thick (see :func:`outcomes_key`); only false and missed boxes are named. A picture whose file is not there is an empty
     canvas of the right size, or of the boxes' extent.
+    With ``beside`` each image comes twice, with its gold boxes alone and then with what was found.
 
     Returns the array of Axes.
     """
@@ -371,13 +378,14 @@ def pictures(
     unknown = [name for name in image_ids if name not in benchmark.images["image_id"].cat.categories]
     if unknown or not image_ids:
         raise EvalkitError(f"image_ids: there is no image {unknown[0]!r}" if unknown else "image_ids: name at least one image")
-    rows = math.ceil(len(image_ids) / columns)
+    panels = [(name, alone) for name in image_ids for alone in ([True, False] if beside else [matches is None])]
+    rows = math.ceil(len(panels) / columns)
     _, grid = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.7 * rows), squeeze=False)
     images = benchmark.images.set_index("image_id")
-    for axes, image_id in zip(grid.flat, image_ids, strict=False):
+    for axes, (image_id, alone) in zip(grid.flat, panels, strict=False):
         gold = benchmark.gold[benchmark.gold["image_id"] == image_id]
         canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
-        if matches is None:
+        if alone or matches is None:
             for row in gold.itertuples(index=False):
                 draw_box(axes, row[2:6], COLOURS[0], "solid", 1.8)
                 right = row[2] > sum(axes.get_xlim()) / 2  # a name grows into the picture
@@ -386,7 +394,7 @@ def pictures(
             _outcomes(axes, matches[matches["image_id"] == image_id])
         axes.set_title(plain(f"{image_id}" + ("" if len(gold) else " (clean)")), fontsize=8, color=INK)
         axes.axis("off")
-    for axes in grid.flat[len(image_ids) :]:
+    for axes in grid.flat[len(panels) :]:
         axes.axis("off")
     return grid
 
@@ -440,12 +448,9 @@ def name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
 
 def canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
     """The picture, or an empty canvas of its size."""
-    path = folder / image["file_name"] if folder is not None and isinstance(image["file_name"], str) else None
-    if path is not None and path.is_file():
-        from PIL import Image, ImageOps
-
-        with Image.open(path) as picture:
-            axes.imshow(np.asarray(ImageOps.exif_transpose(picture).convert("RGB")), interpolation="nearest")
+    picture = pixels(folder, image["file_name"])
+    if picture is not None:
+        axes.imshow(picture, interpolation="nearest")
     width, height = image["width"], image["height"]
     if np.isnan(width) or np.isnan(height):
         width, height = (boxes["x_max"].max(), boxes["y_max"].max()) if len(boxes) else (1, 1)

@@ -1,25 +1,31 @@
-"""What ran: the inputs by hash, the rules in force, the versions, the commit of the code."""
+"""What ran: the inputs by hash, an inventory of them, the rules in force, the versions, the commit of the code."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+import posixpath
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pandas as pd
+from msgspec import Meta
 
 from evalkit.boxes import TOLERANCE
+from evalkit.formats.decoding import files_in, read_bytes, stays_inside
 from evalkit.formats.options import BenchmarkOptions, read_options
 from evalkit.responses import reader
+from evalkit.tables import EvalkitError, printable
 
+INVENTORY = "inventory.json"
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGES = ("evalkit", "numpy", "scipy", "pandas", "matplotlib", "msgspec", "papermill", "jupyter-book")
 RULES = {
@@ -99,6 +105,49 @@ def digest(path: Path) -> str:
             found.update(f"{file.relative_to(path).as_posix()}\0".encode())
         found.update(file.read_bytes())
     return found.hexdigest()
+
+
+def inventory(folder: str | Path, *, name: str = INVENTORY) -> dict[str, str]:
+    """SHA-256 of every file below a folder by its relative path, but for hidden ones and the inventory ``name`` itself.
+
+    It is written with :func:`evalkit.formats.writing.write_files`.
+
+    Raises DataError for a link that leads out of the folder.
+    """
+    folder = Path(folder)
+    names = {file.relative_to(folder): file for file in files_in(folder)}
+    hidden = {path for path in names if any(part.startswith(".") for part in path.parts)}
+    return {path.as_posix(): digest(file) for path, file in names.items() if path not in hidden and path.as_posix() != name}
+
+
+def compare_inventory(path: str | Path, folder: str | Path) -> pd.DataFrame:
+    """Compare an inventory with the files below a folder: ``path, state, expected, found``, one row a file.
+
+    ``state`` is ``same``, ``changed`` (the file has another SHA-256), ``missing`` (it is not there) or ``extra`` (the
+    inventory does not name it).
+
+    Raises EvalkitError for an inventory that is not there, or is not ``{"path": "sha256"}`` with paths below its folder.
+    """
+    path, folder = Path(path), Path(folder)
+    name = os.path.relpath(path, folder)
+    expected, found = _read_inventory(path), inventory(folder, name=name)
+    states = {(True, False): "missing", (False, True): "extra"}
+    rows = []
+    for name in sorted(expected.keys() | found.keys()):
+        one, other = expected.get(name, ""), found.get(name, "")
+        state = states.get((bool(one), bool(other)), "same" if one.lower() == other else "changed")
+        rows.append((name, state, one, other))
+    return pd.DataFrame(rows, columns=["path", "state", "expected", "found"])
+
+
+def _read_inventory(path: Path) -> dict[str, str]:
+    try:
+        said = msgspec.json.decode(read_bytes(path), type=dict[str, Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise EvalkitError(f'{path.name}: an inventory is {{"path": "sha256", …}}: {error}') from None
+    if outside := [name for name in said if not stays_inside(name) or posixpath.normpath(name) != name]:
+        raise EvalkitError(f"{path.name}: {printable(repr(outside[0]))} is no path below the folder")
+    return said
 
 
 def versions() -> dict[str, str]:

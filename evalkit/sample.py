@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from evalkit.formats.writing import replace_folder
+from evalkit.formats.writing import replace_folder, to_json
+from evalkit.reproduction import INVENTORY, inventory
 from evalkit.sample_text import say
 from evalkit.tables import EvalkitError
 
@@ -389,8 +390,10 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
             "predictions:",
             *(f"  {model.name}: {_file(model)}" for model in MODELS),
             *write_first_pass(folder, images, seed),
+            f"inventory: {INVENTORY}",
         ],
     )
+    (folder / INVENTORY).write_text(to_json(inventory(folder)), encoding="utf-8", newline="\n")
 
 
 def _relation() -> list[str]:
@@ -428,8 +431,8 @@ def _refuse_foreign(out: Path) -> None:
         return
     held = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     models = "|".join(model.name for model in MODELS)
-    ours = rf"benchmark\.yml|(classes|semantic|slices)\.csv|(gold|first_pass)\.jsonl|predictions/({models})\.jsonl"
-    ours += r"|images/toy-\d+\.png"
+    ours = r"benchmark\.yml|inventory\.json|(classes|semantic|slices)\.csv|(gold|first_pass)\.jsonl|images/toy-\d+\.png"
+    ours += rf"|predictions/({models})\.jsonl"
     foreign = sorted(name for name in held if not re.fullmatch(ours, name))
     start = (out / "benchmark.yml").read_bytes()[: len(MARK)] if "benchmark.yml" in held else b""
     if foreign or start != MARK.encode():

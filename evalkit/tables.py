@@ -471,7 +471,8 @@ def text_findings(said: Annotations) -> Iterable[Finding]:
             fault = "the class holds half a character"
         for box in np.flatnonzero(said.class_code == code)[:1] if fault else ():
             yield box_finding(said, int(box), "box.class", fault)
-    for what, column in (("image id", said.image_id), ("file_name", said.file_name), ("reason", said.reason)):
+    texts_said = {"image id": said.image_id, "file_name": said.file_name, "reason": said.reason, "repairs": said.repairs}
+    for what, column in texts_said.items():
         texts = [text or "" for text in column or ()]
         for row, text in enumerate(texts) if broken("".join(texts)) else ():
             if broken(text):
@@ -532,6 +533,7 @@ NOTES = {
     "invalid": "malformed answers, which are not scored",
     "missing": "images without an answer, which are not scored",
     "crowd_dropped": "crowd boxes of gold, left out as the benchmark file asks",
+    "difficult": "objects marked as difficult, taken as ordinary ones",
     "ignore_flag_not_used": "boxes with an ignore flag, taken as ordinary ones",
     "convention_warning": "answers that hardly follow the declared convention: scored as declared",
     "picture_turned": "pictures that an EXIF orientation turns: their displayed size counts",

@@ -1,7 +1,9 @@
 """Small benchmarks as files, and rows of their scores asked for in one line."""
 
 import csv
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -38,10 +40,27 @@ def write_classes(path: Path, classes) -> str:
 
 
 def write_yml(folder: Path, **said) -> Path:
-    """Write a ``benchmark.yml`` (JSON is YAML) and return its path."""
+    """Write a ``benchmark.yml`` (JSON is YAML) and return its path; what stands elsewhere is copied into the folder first."""
     path = folder / "benchmark.yml"
-    path.write_text(json.dumps(said), encoding="utf-8")
+    path.write_text(json.dumps(_brought(folder, said)), encoding="utf-8")
     return path
+
+
+def _brought(folder: Path, said):
+    """The same, with each absolute path as one in the folder."""
+    if isinstance(said, dict):
+        return {key: _brought(folder, one) for key, one in said.items()}
+    if not isinstance(said, str) or not Path(said).is_absolute():
+        return said
+    if not Path(said).is_relative_to(folder):
+        place = folder / "brought" / hashlib.sha256(said.encode()).hexdigest()[:8] / Path(said).name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if Path(said).is_dir():
+            shutil.copytree(said, place, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        else:
+            shutil.copyfile(said, place)
+        said = str(place)
+    return Path(said).relative_to(folder).as_posix()
 
 
 def rows(table: pd.DataFrame, **where) -> pd.DataFrame:

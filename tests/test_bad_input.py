@@ -395,7 +395,10 @@ DOCUMENTS = {
     "tab": (WHOLE + "\tx: 1\n", ["benchmark.yml, line 5: this is not YAML"]),
     "unclosed": (WHOLE + "name: [\n", ["benchmark.yml, line 6: this is not YAML"]),
     "two documents": (WHOLE + "---\ngold: x\n", ["benchmark.yml, line 5: this is not YAML"]),
-    "runs code": (WHOLE + "name: !!python/object/apply:os.mkdir [new]\n", ["benchmark.yml", "name"]),
+    "runs code": (
+        WHOLE + "name: !!python/object/apply:os.mkdir [new]\n",
+        ["benchmark.yml, line 5: ", "tags are not understood"],
+    ),
     "contains itself": (WHOLE + "name: &a [*a]\n", ["benchmark.yml, line 5: "]),
     "nested deeply": (WHOLE + "name: " + "[" * 2000 + "]" * 2000 + "\n", ["benchmark.yml"]),
     "a number as a list": (WHOLE + "name: [1]\n", ["benchmark.yml", "name"]),

@@ -195,6 +195,40 @@ def in_folder(folder, files):
     return {f"{folder}/{name}": content for name, content in files.items()}
 
 
+def voc(image):
+    """A Pascal VOC file."""
+    width, height = SIZES[image]
+    objects = "".join(
+        f"<object><name>{name}</name><bndbox><xmin>{box[0]}</xmin><ymin>{box[1]}</ymin><xmax>{box[2]}</xmax><ymax>{box[3]}"
+        "</ymax></bndbox></object>"
+        for name, box in GOLD[image]
+    )
+    size = f"<size><width>{width}</width><height>{height}</height><depth>3</depth></size>"
+    return f"<annotation><filename>{image}.png</filename>{size}{objects}</annotation>"
+
+
+def cvat():
+    """A CVAT file of images; its labels are not the class list, which stands beside it."""
+    images = "".join(
+        f'<image id="{9 - at}" name="{image}.png" width="{SIZES[image][0]}" height="{SIZES[image][1]}">'
+        + "".join('<box label="{}" xtl="{}" ytl="{}" xbr="{}" ybr="{}" />'.format(name, *box) for name, box in GOLD[image])
+        + "</image>"
+        for at, image in enumerate(GOLD)
+    )
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version>{images}</annotations>'
+
+
+def openimages(boxes):
+    """OpenImages, with decimal commas."""
+    lines = ["ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf"]
+    for image, listed in boxes.items():
+        width, height = SIZES[image]
+        for name, (x_min, y_min, x_max, y_max), *score in listed:
+            numbers = [*(score or [1]), x_min / width, x_max / width, y_min / height, y_max / height]
+            lines.append(f"{image}.jpg,,{name}," + ",".join(f'"{number}"'.replace(".", ",") for number in numbers) + ",0")
+    return "\n".join(lines)
+
+
 SIZE_FILE = "image_id,width,height\n" + "".join(f"{image},{w},{h}\n" for image, (w, h) in SIZES.items())
 NAME_FILE = "litter\nbroken kerb\nunicorn\n"
 
@@ -213,6 +247,12 @@ GOLD_FORMS = {
         {**in_folder("labels", yolo(GOLD, relative=False)), "sizes.csv": SIZE_FILE, "names.txt": NAME_FILE},
         {"path": "labels", "sizes": "sizes.csv", "names": "names.txt", "units": "pixels"},
     ),
+    "voc": (in_folder("xml", {f"{image}.xml": voc(image) for image in GOLD}), "xml"),
+    "cvat": ({"gold.xml": cvat()}, "gold.xml"),
+    "openimages": (
+        {"boxes.csv": openimages(GOLD), "sizes.csv": SIZE_FILE},
+        {"path": "boxes.csv", "format": "openimages", "sizes": "sizes.csv", "absent": "empty"},
+    ),
     "another ending": ({"gold.txt": PLAIN["gold.jsonl"]}, {"path": "gold.txt", "format": "jsonl"}),
 }
 SAID_FORMS = {
@@ -221,6 +261,7 @@ SAID_FORMS = {
     "coco dict": ({"said.json": json.dumps(coco_said())}, "said.json"),
     "coco dict, ids as text": ({"said.json": json.dumps(coco_said(str))}, "said.json"),
     "csv": ({"said.csv": as_csv(long_rows(SAID))}, "said.csv"),
+    "openimages": ({"boxes.csv": openimages(SAID)}, {"path": "boxes.csv", "format": "openimages", "absent": "empty"}),
     "parquet": ({"said.parquet": as_parquet(long_rows(SAID))}, "said.parquet"),
     "yolo": (
         {**in_folder("said", yolo(SAID)), "names.txt": NAME_FILE},
@@ -246,10 +287,17 @@ def test_predictions_are_the_same_in_every_format(tmp_path, form):
 
 
 def test_every_format_is_read_above():
-    formats = {"jsonl", "coco", "csv", "parquet", "yolo"}
-    assert set(FORMATS) == formats
-    for forms in (GOLD_FORMS, SAID_FORMS):
-        assert {name.replace(".", " ").split()[0] for name in forms} >= formats
+    for forms, left_out in ((GOLD_FORMS, set()), (SAID_FORMS, {"voc", "cvat"})):  # which have no scores
+        assert {name.replace(".", " ").split()[0] for name in forms} >= set(FORMATS) - left_out
+
+
+@pytest.mark.parametrize("form", ["voc", "cvat"])
+def test_predictions_in_xml_have_no_scores(tmp_path, form):
+    files, path = GOLD_FORMS[form]
+    benchmark = read(tmp_path, {**PLAIN, **files}, said=path)
+    assert boxes_of(benchmark.gold) == boxes_of(benchmark.predictions.drop(columns="score"))
+    assert benchmark.predictions["score"].isna().all()
+    assert states_of(benchmark) == dict.fromkeys(SIZES, "valid")
 
 
 def test_formats_can_be_mixed_and_give_the_same_scores(tmp_path):
@@ -721,15 +769,14 @@ def test_the_size_of_a_picture_is_that_of_its_display(tmp_path, orientation):
 
 
 def test_paths_are_relative_to_the_benchmark_file(tmp_path, monkeypatch):
-    write(tmp_path / "data", PLAIN)
-    (tmp_path / "conf").mkdir()
-    text = "classes: ../data/classes.csv\ngold: ../data/gold.jsonl\npredictions: {m: ../data/said.jsonl}\nimages: pictures\n"
-    (tmp_path / "conf" / "benchmark.yml").write_text(text)
+    write(tmp_path / "mine" / "data", PLAIN)
+    text = "classes: data/classes.csv\ngold: data/gold.jsonl\npredictions: {m: data/said.jsonl}\nimages: pictures\n"
+    (tmp_path / "mine" / "benchmark.yml").write_text(text)
     monkeypatch.chdir("/")
-    benchmark = read_benchmark(tmp_path / "conf" / "benchmark.yml")
+    benchmark = read_benchmark(tmp_path / "mine" / "benchmark.yml")
     assert_is_the_data(benchmark)
-    assert benchmark.image_folder == tmp_path / "conf" / "pictures"
-    assert benchmark.name == "conf"
+    assert benchmark.image_folder == tmp_path / "mine" / "pictures"
+    assert benchmark.name == "mine"
 
 
 def test_a_benchmark_from_its_parts(tmp_path):

@@ -72,6 +72,8 @@ def test_another_seed_writes_another_sample(tmp_path):
 def test_image_k_does_not_depend_on_the_number_of_images(tmp_path):
     short, long = (contents(write_sample(tmp_path / str(images), images=images).parent) for images in (9, 14))
     for path, content in short.items():
+        if path.name == "inventory.json":
+            continue  # the hashes of longer files
         assert long[path].startswith(content), path
     assert len(long) == len(short) + 5
 
@@ -81,7 +83,7 @@ def test_frozen_regression_values(tmp_path):
     folder = write_sample(tmp_path / "tiny", images=12, seed=7).parent
     text = hashlib.sha256(b"".join((folder / name).read_bytes() for name in TEXTS))
     drawn = hashlib.sha256(b"".join(pixels(path).tobytes() for path in sorted((folder / "images").iterdir())))
-    assert text.hexdigest() == "9987cb7df070b03cedd491efc154b7fac1b0c17dccc2e5244b6dc948f66ce900"
+    assert text.hexdigest() == "b9f20714db012378cde5b80ddcb8c83a5b30ca535a2a9eff1c92979729cb9731"
     assert drawn.hexdigest() == "82b424c68de2aa23584d4f788b895f7e008223423933aa919f2342fc7370bb83"
 
 

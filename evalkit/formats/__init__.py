@@ -16,8 +16,8 @@ import msgspec
 import pandas as pd
 
 from evalkit.first_pass import FirstPass, first_pass_tables
-from evalkit.formats import answers, beside, coco, first_pass, folders, jsonl, long
-from evalkit.formats.decoding import one_finding
+from evalkit.formats import answers, beside, coco, first_pass, folders, jsonl, long, openimages, xmlfiles
+from evalkit.formats.decoding import one_finding, stays_inside
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
 from evalkit.formats.sizes import with_picture_sizes
 from evalkit.responses import reader
@@ -48,7 +48,12 @@ FORMATS: dict[str, Format] = {
     "yolo": Format(folders.read, (), frozenset({"names", "sizes", "units", "columns"})),
     "csv": Format(long.read, (".csv",), frozenset({"columns", "where"})),
     "parquet": Format(long.read, (".parquet",), frozenset({"columns", "where"})),
+    "voc": Format(xmlfiles.read_voc, ()),
+    "cvat": Format(xmlfiles.read_cvat, (".xml",)),
+    "openimages": Format(openimages.read, (), frozenset({"sizes", "crowd"})),
 }
+CONVERTIBLE = ("jsonl", "csv", "parquet", "coco", "yolo")  # what :mod:`evalkit.formats.export` writes
+SILENT_GOLD = {"yolo", "openimages"}  # what lists its images elsewhere may be silent about some
 
 __all__ = ["options_from", "read_answers", "read_benchmark", "read_classes", "read_first_pass"]
 
@@ -108,6 +113,8 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         for model in models or options.predictions
         if (text := options.predictions[model].reader) is not None
     }
+    if options.images:
+        _refuse_pictures_outside(said)
     if options.images and any(convention.scale for convention in readers.values()):
         said = with_picture_sizes(said, folder / options.images)
     images, gold = gold_tables(said, classes)
@@ -200,7 +207,7 @@ def read_first_pass(
     names = {} if classes is None else dict(zip(classes["class_id"], classes["class_name"], strict=True))
     context = Context(folder, names, names, benchmark.images if benchmark else None)
     path = context.path(options.first_pass.path)
-    said = first_pass.read(path, options.first_pass.format or _format_of(path), options.first_pass, context)
+    said = first_pass.read(path, options.first_pass.format or format_of(path), options.first_pass, context)
     if classes is None and said.annotations.categories is not None:
         classes = classes_table(said.annotations.categories, file=said.annotations.file, place="categories[{}]".format)
     if classes is None:
@@ -225,14 +232,16 @@ def read_classes(path: str | Path) -> pd.DataFrame:
 def _read(options: FileOptions, context: Context) -> Annotations:
     """Read one file by its format, which is told by its ending unless it is given."""
     path = context.path(options.path)
-    kind = options.format or _format_of(path)
+    kind = options.format or format_of(path)
     form = FORMATS[kind]
     special = frozenset().union(*(one.options for one in FORMATS.values()))
     wrong = sorted(name for name in special - form.options if getattr(options, name) is not None)
     wrong += ["assignments"] * (options.assignments is not None)
     if context.is_gold:
         wrong += ["reader"] * (options.reader is not None)
-        wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (options.absent is not None and kind != "yolo")
+        wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (
+            options.absent is not None and kind not in SILENT_GOLD
+        )
     if wrong:
         whose = "gold in " if context.is_gold else ""
         raise EvalkitError(f"{options.path}: `{wrong[0]}` is no option of {whose}the format {kind}")
@@ -246,12 +255,25 @@ def _read(options: FileOptions, context: Context) -> Annotations:
         raise DataError(answers.name_wrong_reader(error.findings)) from None
 
 
-def _format_of(path: Path) -> str:
+def _refuse_pictures_outside(said: Annotations) -> None:
+    """Raise for a file name that leaves the folder of pictures; where there is no such folder, a name is just a name."""
+    text = "file_name {!r} leaves the folder of the pictures"
+    findings = [
+        Finding(said.file, said.place(row), said.image_id[row], "path.outside", text.format(name))
+        for row, name in enumerate(said.file_name or ())
+        if name and not stays_inside(name)
+    ]
+    if findings:
+        raise DataError(findings)
+
+
+def format_of(path: Path) -> str:
+    """The format that the ending of a path tells. Raises EvalkitError for one that tells none, DataError for no file."""
     for kind, form in FORMATS.items():
         if path.name.endswith(form.endings or ("\0",)):
             return kind
     if path.is_dir():
-        return "yolo"
+        return "voc" if any(path.rglob("*.xml")) and not any(path.rglob("*.txt")) else "yolo"
     if not path.exists():
         raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}")
     raise EvalkitError(f"{path.name}: the format is not told by the ending; set `format` to one of {', '.join(FORMATS)}")

@@ -8,9 +8,11 @@ import gzip
 import itertools
 import json
 import math
+import os
+import posixpath
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,38 @@ from evalkit.tables import DataError, Finding
 
 BOM = b"\xef\xbb\xbf"
 MISSING_BOX = [math.nan] * 4  # stands for a predicted box that has not four numbers
+
+
+def stays_inside(name: str) -> bool:
+    """Whether a relative path stays in the folder that it is relative to, by its words alone.
+
+    >>> stays_inside("a/../b.png"), stays_inside("../b.png"), stays_inside("/b.png")
+    (True, False, False)
+    """
+    name = posixpath.normpath(name.replace("\\", "/"))
+    return name != ".." and not name.startswith(("../", "/")) and not re.match("[A-Za-z]:/", name)
+
+
+def within(folder: Path, name: str) -> Path | None:
+    """The path of a name in a folder; None if it leaves the folder, be it through a link."""
+    if "\0" in name or not stays_inside(name):
+        return None
+    path = folder / name
+    return path if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)) else None
+
+
+def files_in(folder: Path, endings: Iterable[str] | None = None) -> list[Path]:
+    """The files in a folder and the folders in it, sorted; those with one of these endings, whatever their case, or all.
+
+    Raises DataError for a link that leads out of the folder.
+    """
+    files = sorted(file for file in folder.rglob("*") if endings is None or file.suffix.lower() in endings)
+    names = [file.relative_to(folder).as_posix() for file in files if file.is_symlink()]
+    out = [name for name in names if within(folder, name) is None]
+    if out:
+        text = "a link that leads out of the folder is not followed; put the file itself there"
+        raise DataError(Finding(folder.name, name, "", "path.outside", text) for name in out)
+    return [file for file in files if endings or file.is_file()]
 
 
 def read_bytes(path: Path) -> bytes:
@@ -51,6 +85,28 @@ def read_text(path: Path, *, may_be_empty: bool = False) -> str:
         raise one_finding(path.name, "file.unreadable", f"cannot read it: {error}") from None
 
 
+def pieces(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of a file in pieces of about ``size`` bytes, each with the number of its first line.
+
+    As :func:`read_bytes` it unzips, skips a UTF-8 mark and raises DataError, but never holds more than a piece.
+    """
+    line, empty = 1, True
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            while lines := file.readlines(size):
+                data = b"".join(lines).removeprefix(BOM if line == 1 else b"")
+                if data and not data.isspace():
+                    empty = False
+                    yield line, data
+                line += len(lines)
+    except FileNotFoundError:
+        raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise one_finding(path.name, "file.unreadable", f"cannot read it: {error}") from None
+    if empty:
+        raise one_finding(path.name, "file.empty", "the file is empty")
+
+
 def one_finding(file: str, rule: str, message: str, *, place: str = "", image_id: str = "") -> DataError:
     return DataError([Finding(file, place, image_id, rule, message)])
 
@@ -62,11 +118,17 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
 
     Raises DataError with a finding for each line that does not decode.
     """
-    data = read_bytes(path)
+    return decode_rows(path.name, read_bytes(path), row_type, lenient_boxes=lenient_boxes)
+
+
+def decode_rows(
+    file: str, data: bytes, row_type: type, *, lenient_boxes: bool, first_line: int = 1
+) -> tuple[list[Any], Callable[[int], str]]:
+    """Decode whole lines of a file as :func:`decode_lines` does; ``first_line`` is the number of the first."""
 
     @functools.cache
     def numbers() -> list[int]:
-        return [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+        return [number for number, line in enumerate(data.split(b"\n"), first_line) if line.strip()]
 
     def place(row: int) -> str:
         return f"line {numbers()[row]}"
@@ -78,7 +140,7 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
     if len(rows) == len(lines) and all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
         return rows, place  # else a line fails, or holds not just one row
     rows = []
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), first_line):
         if not line.strip():
             continue
         try:
@@ -87,7 +149,7 @@ def decode_lines(path: Path, row_type: type, *, lenient_boxes: bool) -> tuple[li
             row, problem = _second_try(line, row_type, error, lenient_boxes)
             rows.append(row)
             if problem:
-                findings.append(Finding(path.name, f"line {number}", *problem))
+                findings.append(Finding(file, f"line {number}", *problem))
     if findings:
         raise DataError(findings)
     return rows, place

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evalkit.formats.decoding import factorise, one_finding, read_text
+from evalkit.formats.decoding import factorise, files_in, one_finding, read_text
 from evalkit.formats.options import Context, FileOptions, outside_id
-from evalkit.formats.sizes import read_sizes, rows_of_images
-from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, Note, nfc
+from evalkit.formats.sizes import file_names, images_of, rows_of_images, silent_images
+from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, nfc
 
 CENTRE_SIZE, CORNER_SIZE = ["cx", "cy", "w", "h"], ["x_min", "y_min", "w", "h"]
 
@@ -29,16 +29,13 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     if not path.is_dir():
         raise one_finding(path.name, "file.absent", f"there is no folder {str(path)!r}")
     columns, optional = _columns(options)
-    files = sorted(path.rglob("*.txt"))
+    files = files_in(path, {".txt"})
     if not files:
         raise one_finding(path.name, "file.empty", "the folder holds no .txt file")
     stems = [nfc(file.relative_to(path).with_suffix("").as_posix()) for file in files]
-    images, notes = _images(path, options, context, stems)
+    images, notes = images_of(path, options, context, stems, relative=_relative(options))
     rows, findings = rows_of_images(path.name, stems, images, ending=".txt")
-    if context.is_gold and options.absent != "empty":
-        for row in sorted(set(range(len(images))) - set(rows.tolist())):
-            text = "this image has no file of boxes; set `absent: empty` if that says that there is nothing on it"
-            findings.append(Finding(path.name, "", images["image_id"].iloc[row], "gold.absent", text))
+    findings += silent_images(path, options, context, images, rows, "has no file of boxes")
 
     values, labels, box_row, places = [], [], [], []
     for file, stem, row in zip(files, stems, rows, strict=True):
@@ -76,7 +73,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         box_place=lambda box: places[box],
         width=size[:, 0] if context.is_gold else None,
         height=size[:, 1] if context.is_gold else None,
-        file_name=list(images["file_name"]) if context.is_gold else None,
+        file_name=file_names(images) if context.is_gold else None,
         notes=notes,
         relative=_relative(options),
     )
@@ -148,28 +145,3 @@ def _class_names(labels: list[str], options: FileOptions, context: Context, path
             text = f"class {label!r} must be a line number of {options.names}, 0 to {len(listed) - 1}"
             raise one_finding(path.name, "line", text)
     return [listed[int(label)] if int(label) < len(listed) else outside_id(label) for label in labels]
-
-
-def _images(path: Path, options: FileOptions, context: Context, stems: list[str]) -> tuple[pd.DataFrame, list[Note]]:
-    """The images that the folder may speak of, with their sizes, and what was noticed."""
-    notes: list[Note] = []
-    from_gold = not context.is_gold and options.sizes in (None, "gold")
-    if from_gold:
-        images = context.images
-    elif options.sizes:
-        images, notes = read_sizes(context.path(options.sizes))
-        if not context.is_gold:
-            rows, findings = rows_of_images(Path(options.sizes).name, list(images["image_id"]), context.images)
-            if findings:
-                raise DataError(findings)
-            sizes = np.full((len(context.images), 2), np.nan)
-            sizes[rows] = images[["width", "height"]]
-            images = context.images.assign(width=sizes[:, 0], height=sizes[:, 1])
-    elif _relative(options):
-        raise EvalkitError(f"{options.path}: relative gold boxes need `sizes`: a CSV image_id,width,height or pictures")
-    else:
-        images = pd.DataFrame({"image_id": stems, "width": np.nan, "height": np.nan, "file_name": None})
-    if _relative(options) and images[["width", "height"]].isna().any(axis=None):
-        lacking = images.loc[images["width"].isna() | images["height"].isna(), "image_id"]
-        raise DataError(Finding(path.name, "", name, "image.size", "relative boxes need the image's size") for name in lacking)
-    return images, notes

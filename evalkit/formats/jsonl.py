@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from evalkit.formats.decoding import box_array, decode_lines, factorise
+from evalkit.formats.decoding import box_array, decode_lines, decode_rows, factorise, pieces
 from evalkit.formats.options import Context, FileOptions
 from evalkit.tables import Annotations, DataError, Finding, image_ids
 
@@ -37,6 +38,7 @@ class PredictionRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     boxes: list[BoxRow] | UnsetType | None = UNSET
     status: Literal["valid", "invalid", "missing"] = "valid"
     reason: str = ""
+    repairs: str = ""
     error: str | UnsetType = UNSET
 
 
@@ -45,8 +47,22 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
 
     Raises DataError for a line that is not JSON or breaks the types, for a box without a class and a valid row without boxes.
     """
-    row_type = GoldRow if context.is_gold else PredictionRow
-    rows, place = decode_lines(path, row_type, lenient_boxes=not context.is_gold)
+    rows, place = decode_lines(path, _row_type(context), lenient_boxes=not context.is_gold)
+    return _annotations(path.name, rows, place, context)
+
+
+def read_pieces(path: Path, context: Context, *, size: int) -> Iterator[Annotations]:
+    """The same as :func:`read`, in pieces of about ``size`` bytes of the file."""
+    for line, data in pieces(path, size):
+        rows, place = decode_rows(path.name, data, _row_type(context), lenient_boxes=not context.is_gold, first_line=line)
+        yield _annotations(path.name, rows, place, context)
+
+
+def _row_type(context: Context) -> type[GoldRow] | type[PredictionRow]:
+    return GoldRow if context.is_gold else PredictionRow
+
+
+def _annotations(file: str, rows: list, place: Callable[[int], str], context: Context) -> Annotations:
     ids = image_ids([row.image_id for row in rows])
     lists = [row.boxes or () for row in rows]
     sizes = np.fromiter(map(len, lists), np.int64, len(rows))
@@ -59,22 +75,23 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         return f"{place(row)}, boxes[{box - first[row]}]"
 
     findings = [
-        Finding(path.name, box_place(box), ids[box_image[box]], "box.class", text)
+        Finding(file, box_place(box), ids[box_image[box]], "box.class", text)
         for box, row in enumerate(boxes)
         if (text := class_fault(row, context))
     ]
-    state = reason = None
+    state = reason = repairs = None
     if not context.is_gold:
         state, reason = _states(rows)
+        repairs = [row.repairs for row in rows]
         for row, one in enumerate(rows):
             if state[row] == "valid" and one.boxes is UNSET:
                 text = "a valid row needs `boxes`; an empty list says that there is nothing"
-                findings.append(Finding(path.name, place(row), ids[row], "row.boxes", text))
+                findings.append(Finding(file, place(row), ids[row], "row.boxes", text))
     if findings:
         raise DataError(findings)
     codes, names = factorise([row.class_name if row.class_id is None else context.class_of(row.class_id) for row in boxes])
     return Annotations(
-        file=path.name,
+        file=file,
         image_id=ids,
         box_image=box_image,
         class_code=codes,
@@ -88,6 +105,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         file_name=[row.file_name for row in rows] if context.is_gold else None,
         state=state,
         reason=reason,
+        repairs=repairs if repairs and any(repairs) else None,
     )
 
 

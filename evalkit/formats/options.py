@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,15 +12,19 @@ import msgspec
 import pandas as pd
 import yaml
 
+from evalkit.formats.decoding import within
 from evalkit.responses import reader
 from evalkit.tables import EvalkitError
+
+PATHS = {"path", "names", "sizes", "assignments", "samples"}  # the options of a file that name files
+RENAMED = {"columns", "where", "fill"}  # those that hold names and values of columns
 
 
 class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A file of annotations and how to read it. Only ``path`` is needed; the rest has a default by format."""
 
     path: str
-    format: Literal["jsonl", "coco", "yolo", "csv", "parquet"] | None = None
+    format: Literal["jsonl", "coco", "yolo", "csv", "parquet", "voc", "cvat", "openimages"] | None = None
     absent: Literal["missing", "empty"] | None = None
     bad_box: Literal["invalid", "error"] = "invalid"
     crowd: Literal["drop"] | None = None
@@ -74,6 +78,7 @@ class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
     images: str | None = None
     predictions: dict[str, FileOptions] = {}
     first_pass: FileOptions | None = None
+    inventory: str | None = None
     semantic: RelationOptions | None = None
     slices: str | None = None
     published: PublishedTables = PublishedTables()
@@ -110,7 +115,15 @@ def outside_id(class_id: str | int) -> str:
 
 
 class _TextLoader(yaml.BaseLoader):
-    """YAML in which every scalar is text (``no`` and ``1.0`` too), and a key stands once."""
+    """YAML in which every scalar is text (``no`` and ``1.0`` too), a key stands once, and a tag is refused."""
+
+    PLAIN = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        if node.tag not in self.PLAIN:
+            text = f"tags are not understood, and there is {node.tag!r}"
+            raise yaml.constructor.ConstructorError(None, None, text, node.start_mark)
+        return super().construct_object(node, deep)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen: set[str] = set()
@@ -126,7 +139,8 @@ class _TextLoader(yaml.BaseLoader):
 def read_options(path: Path) -> BenchmarkOptions:
     """Read ``benchmark.yml``. Every scalar is text, so a class or a model may be called ``no`` or ``1.0``.
 
-    Raises EvalkitError for a file that is not there, broken YAML, a key twice, an unknown key or a wrong value.
+    Raises EvalkitError for a file that is not there, broken YAML, a tag, a key twice, an unknown key, a wrong value, and a
+    path that leaves the folder of the file: what others hand out must not reach for other files of the reader's machine.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -145,7 +159,34 @@ def read_options(path: Path) -> BenchmarkOptions:
         raise EvalkitError(f"{path.name}{line}: this is not YAML as expected: {getattr(error, 'problem', error)}") from None
     if not isinstance(said, dict):
         raise EvalkitError(f"{path.name}: the file must hold keys such as `gold:` and `predictions:`")
-    return options_from(said, source=path.name)
+    options = options_from(said, source=path.name)
+    for key, text in named_paths(options):
+        if within(path.parent, text) is None:
+            raise EvalkitError(
+                f"{path.name}, {key}: {text!r} is not in the benchmark's folder; what a benchmark reads stands below its "
+                f"{path.name}, and links out of it are not followed"
+            )
+    return options
+
+
+def named_paths(options: BenchmarkOptions) -> Iterator[tuple[str, str]]:
+    """Every path that a benchmark names, with its key."""
+    for key, value in msgspec.structs.asdict(options).items():
+        if key not in ("name", "note"):
+            yield from _paths(value, key)
+
+
+def _paths(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _paths(one, f"{key}, {name}")
+    elif isinstance(value, msgspec.Struct):
+        for name, one in msgspec.structs.asdict(value).items():
+            names_a_file = name in PATHS if isinstance(one, str) else name not in RENAMED
+            if names_a_file and (name, one) != ("sizes", "gold"):
+                yield from _paths(one, key if name == "path" else f"{key}, {name}")
 
 
 def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+import os
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
-from evalkit.formats.decoding import one_finding
+from evalkit.formats.decoding import files_in, one_finding, within
 from evalkit.formats.long import as_numbers, read_text_table
-from evalkit.tables import Annotations, DataError, Finding, Note, image_ids, nfc
+from evalkit.formats.options import Context, FileOptions
+from evalkit.tables import Annotations, DataError, EvalkitError, Finding, Note, image_ids, nfc
 
 PICTURES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
 ORIENTATION, TURNED = 0x0112, {5, 6, 7, 8}  # EXIF orientations that swap width and height when shown
@@ -33,13 +37,94 @@ def picture_size(path: Path) -> tuple[int, int, bool]:
 
     Raises DataError for a file that is no picture.
     """
+    with _opened(path, "its size") as picture:
+        turned = picture.getexif().get(ORIENTATION) in TURNED
+        width, height = picture.size
+        return (height, width, True) if turned else (width, height, False)
+
+
+def pixels(folder: Path | None, file_name: str | None) -> np.ndarray | None:
+    """The pixels of a picture as it is shown, uint8 of shape (height, width, 3); None if there is no such file.
+
+    Raises DataError for a name or a link that leaves the folder, for a file that is no picture and for a giant one.
+    """
+    if folder is None or not isinstance(file_name, str):
+        return None
+    path = within(folder, file_name)
+    if path is None:
+        raise one_finding(folder.name, "path.outside", f"the picture {file_name!r} is not in this folder")
+    if not os.path.isfile(path):  # unlike Path.is_file it takes a name that is too long for one that is not there
+        return None
+    with _opened(path, "it") as picture:
+        return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
+
+
+@contextlib.contextmanager
+def _opened(path: Path, what: str) -> Iterator[Image.Image]:
+    """A picture, opened; one that Pillow finds suspiciously large is refused."""
     try:
-        with Image.open(path) as picture:
-            turned = picture.getexif().get(ORIENTATION) in TURNED
-            width, height = picture.size
-            return (height, width, True) if turned else (width, height, False)
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise one_finding(path.name, "picture", f"cannot read its size: {error}") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as picture:
+                yield picture
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise one_finding(path.name, "picture", f"cannot read {what}: {error}") from None
+
+
+def stem_of(name: str) -> str:
+    """A file name without the ending of a picture; any other dot is part of the name.
+
+    >>> stem_of("street/v1.2.JPG"), stem_of("street/v1.2")
+    ('street/v1.2', 'street/v1.2')
+    """
+    stem, dot, ending = name.rpartition(".")
+    return stem if f"{dot}{ending}".lower() in PICTURES else name
+
+
+def images_of(
+    path: Path, options: FileOptions, context: Context, stems: Sequence[str], *, relative: bool
+) -> tuple[pd.DataFrame, list[Note]]:
+    """The images that a file or folder without sizes of its own may speak of, with their sizes, and what was noticed.
+
+    ``stems`` are those that it does speak of; they are gold's images where nothing lists them.
+
+    Raises DataError for an image whose size ``relative`` boxes need, EvalkitError where nothing could give it.
+    """
+    notes: list[Note] = []
+    if not context.is_gold and options.sizes in (None, "gold"):
+        images = context.images
+    elif options.sizes:
+        images, notes = read_sizes(context.path(options.sizes))
+        if not context.is_gold:
+            rows, findings = rows_of_images(Path(options.sizes).name, list(images["image_id"]), context.images)
+            if findings:
+                raise DataError(findings)
+            sizes = np.full((len(context.images), 2), np.nan)
+            sizes[rows] = images[["width", "height"]]
+            images = context.images.assign(width=sizes[:, 0], height=sizes[:, 1])
+    elif relative:
+        raise EvalkitError(f"{options.path}: relative gold boxes need `sizes`: a CSV image_id,width,height or pictures")
+    else:
+        images = pd.DataFrame({"image_id": stems, "width": np.nan, "height": np.nan, "file_name": None})
+    if relative and images[["width", "height"]].isna().any(axis=None):
+        lacking = images.loc[images["width"].isna() | images["height"].isna(), "image_id"]
+        raise DataError(Finding(path.name, "", name, "image.size", "relative boxes need the image's size") for name in lacking)
+    return images, notes
+
+
+def file_names(images: pd.DataFrame) -> list[str | None]:
+    """The names of the pictures, None where there is none."""
+    return [name if isinstance(name, str) else None for name in images["file_name"]]
+
+
+def silent_images(
+    path: Path, options: FileOptions, context: Context, images: pd.DataFrame, rows: np.ndarray, how: str
+) -> Iterator[Finding]:
+    """A finding for each image of which gold says nothing, unless ``absent: empty`` says what that means."""
+    if context.is_gold and options.absent != "empty":
+        for row in sorted(set(range(len(images))) - set(rows.tolist())):
+            text = f"this image {how}; set `absent: empty` if that says that there is nothing on it"
+            yield Finding(path.name, "", images["image_id"].iloc[row], "gold.absent", text)
 
 
 def with_picture_sizes(said: Annotations, folder: Path) -> Annotations:
@@ -57,7 +142,8 @@ def with_picture_sizes(said: Annotations, folder: Path) -> Annotations:
     findings, turned = [], []
     for row in lacking:
         image_id = said.image_id[row]
-        files = by_id.get(image_id, []) if names[row] is None else [file] if (file := folder / names[row]).is_file() else []
+        files = by_id.get(image_id, []) if names[row] is None else [within(folder, names[row])]
+        files = [file for file in files if file is not None and file.is_file()]
         if len(files) > 1:
             text = f"two pictures have one id: {' and '.join(file.relative_to(folder).as_posix() for file in files[:2])}"
             findings.append(Finding(folder.name, "", image_id, "image.ambiguous", text))
@@ -76,15 +162,11 @@ def with_picture_sizes(said: Annotations, folder: Path) -> Annotations:
 def _pictures_by_id(folder: Path) -> dict[str, list[Path]]:
     """The pictures of a folder by relative path, with and without extension."""
     found: dict[str, list[Path]] = {}
-    for file in _picture_files(folder):
+    for file in files_in(folder, PICTURES):
         name = file.relative_to(folder)
         for image_id in (name.with_suffix("").as_posix(), name.as_posix()):
             found.setdefault(nfc(image_id), []).append(file)
     return found
-
-
-def _picture_files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
 
 
 def _turned_note(turned: Sequence[str]) -> list[Note]:
@@ -130,7 +212,7 @@ def rows_of_images(
 
 
 def _pictures(folder: Path) -> tuple[pd.DataFrame, list[Note]]:
-    files = _picture_files(folder)
+    files = files_in(folder, PICTURES)
     sizes = [picture_size(file) for file in files]
     names = [file.relative_to(folder) for file in files]
     images = pd.DataFrame(
@@ -166,5 +248,5 @@ def _size_file(path: Path) -> pd.DataFrame:
             findings.append(Finding(path.name, f"line {table.index[row]}", images["image_id"].iloc[row], "image.size", text))
     if findings:
         raise DataError(findings)
-    images["file_name"] = table["file_name"].to_numpy() if "file_name" in table else None
+    images["file_name"] = [name or None for name in table["file_name"]] if "file_name" in table else None
     return images

@@ -16,8 +16,8 @@ from evalkit.tables import EvalkitError
 FORMATS = ("csv", "parquet", "json")
 
 
-def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict]) -> list[Path]:
-    """Write all files into the folder ``out``, which is made if need be; the ending of a name is its format.
+def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict | bytes]) -> list[Path]:
+    """Write all files into the folder ``out``, which is made if need be; the ending of a name is its format, bytes are as is.
 
     All of them are complete before the first takes its place; what else the folder holds stays as it is.
 
@@ -69,8 +69,10 @@ def replace_folder(fresh: Path, target: Path, old: Path) -> None:
         raise
 
 
-def _write(path: Path, content: pd.DataFrame | dict) -> None:
-    if path.suffix == ".parquet":
+def _write(path: Path, content: pd.DataFrame | dict | bytes) -> None:
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif path.suffix == ".parquet":
         content.to_parquet(path, index=False)
     elif path.suffix == ".csv":
         content.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
