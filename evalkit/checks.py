@@ -17,7 +17,7 @@ from evalkit.counts import overlaps
 from evalkit.formats import read_benchmark
 from evalkit.formats.decoding import within
 from evalkit.formats.sizes import picture_size
-from evalkit.tables import BOX_COLUMNS, NOTES, OUTSIDE_TOLERANCE, Benchmark, DataError, Finding, data_notes
+from evalkit.tables import BOX_COLUMNS, NOTES, OUTSIDE_TOLERANCE, Benchmark, DataError, Finding, data_notes, printable
 
 STRUCTURE, VALUES, DISTRIBUTION, AGAINST = LAYERS = ["structure", "values", "distribution", "gold against predictions"]
 RARE = 5  # images; below it a class's scores say little
@@ -78,7 +78,7 @@ def data_check(source: Benchmark | str | Path) -> pd.DataFrame:
 
 
 def fault_table(findings: Sequence[Finding]) -> pd.DataFrame:
-    """Faults by file and rule, in the columns of :func:`data_check`; ``meaning`` is the first message."""
+    """Faults by file and rule, in the columns of :func:`data_check`; ``meaning`` is the first message. Text is printable."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
         groups.setdefault((one.file.partition("/")[0], one.rule), []).append(one)
@@ -86,7 +86,8 @@ def fault_table(findings: Sequence[Finding]) -> pd.DataFrame:
     for (file, rule), some in groups.items():
         layer = FAULTS.get(rule, FAULTS.get(rule.partition(".")[0], STRUCTURE))
         examples = _examples(one.image_id or one.place for one in some)
-        rows.append((layer, file, rule, len(some), examples, some[0].message.partition(" (box [")[0]))
+        meaning = some[0].message.partition(" (box [")[0]
+        rows.append((layer, printable(file), rule, len(some), printable(examples), printable(meaning)))
     return _by_layer(rows)
 
 

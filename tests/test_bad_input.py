@@ -305,7 +305,9 @@ def test_the_first_five_faults_and_the_total_are_shown_and_check_lists_all(refus
     assert lines[5:] == ["... and 3 more, 8 in all; `evalkit check` lists every one"]
     found = CliRunner().invoke(evalkit.cli.main, ["check", "--benchmark", str(tmp_path / "data" / "benchmark.yml")])
     assert found.exit_code == 2
-    assert [line.split(":")[0] for line in found.stdout.splitlines()] == [
+    every, _, by_rule = found.stdout.partition("\nBy rule:\n")
+    assert by_rule.splitlines()[1].split() == ["structure", "m.jsonl", "image.unknown", "8", "z1,", "z2,", "z3"]
+    assert [line.split(":")[0] for line in every.splitlines()] == [
         f"m.jsonl, line {number}, image z{number}" for number in range(1, 9)
     ]
     assert found.stderr == "Error: 8 findings; nothing was scored\n"
