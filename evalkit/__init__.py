@@ -11,7 +11,7 @@ from evalkit.answers import axis_swap
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
 from evalkit.errors import confusion, error_counts, explain, worst_images
-from evalkit.formats import read_answers, read_benchmark
+from evalkit.formats import benchmark_from, read_answers, read_benchmark
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.semantic import accepted_pairs, gains, related_pairs, relaxed_counts
@@ -29,6 +29,7 @@ __all__ = [
     "add_intervals",
     "add_rate_intervals",
     "axis_swap",
+    "benchmark_from",
     "bootstrap",
     "compare",
     "confusion",
