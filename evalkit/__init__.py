@@ -13,7 +13,7 @@ from evalkit.boxes import iou
 from evalkit.checks import data_check, fault_table
 from evalkit.counts import count, match, overlaps
 from evalkit.errors import confusion, error_counts, explain, worst_images
-from evalkit.formats import read_answers, read_benchmark, read_classes, read_first_pass
+from evalkit.formats import benchmark_from, read_answers, read_benchmark, read_classes, read_first_pass
 from evalkit.formats.export import convert
 from evalkit.formats.streams import load_check, read_stream
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
@@ -35,6 +35,7 @@ __all__ = [
     "agree",
     "agree_by_pair",
     "axis_swap",
+    "benchmark_from",
     "bootstrap",
     "compare",
     "confusion",

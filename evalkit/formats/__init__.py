@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pandas as pd
 
 from evalkit.first_pass import FirstPass, first_pass_tables
-from evalkit.formats import answers, beside, coco, first_pass, folders, jsonl, long, openimages, xmlfiles
+from evalkit.formats import answers, beside, coco, first_pass, folders, jsonl, long, memory, openimages, xmlfiles
 from evalkit.formats.decoding import one_finding, stays_inside
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
 from evalkit.formats.sizes import with_picture_sizes
@@ -55,7 +55,7 @@ FORMATS: dict[str, Format] = {
 CONVERTIBLE = ("jsonl", "csv", "parquet", "coco", "yolo")  # what :mod:`evalkit.formats.export` writes
 SILENT_GOLD = {"yolo", "openimages"}  # what lists its images elsewhere may be silent about some
 
-__all__ = ["options_from", "read_answers", "read_benchmark", "read_classes", "read_first_pass"]
+__all__ = ["benchmark_from", "options_from", "read_answers", "read_benchmark", "read_classes", "read_first_pass"]
 
 
 @contextlib.contextmanager
@@ -145,22 +145,111 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
             findings += error.findings
     if findings:
         raise DataError(findings)
+    return _benchmark(
+        classes,
+        images,
+        gold,
+        responses,
+        predictions,
+        name=options.name or (folder.resolve().name if name == "benchmark.yml" else Path(name).stem),
+        note=options.note,
+        image_folder=folder / options.images if options.images else None,
+        notes=tuple(notes),
+        readers={model: str(convention) for model, convention in readers.items()},
+        relative=tuple(relative),
+        **more,
+    )
+
+
+def benchmark_from(
+    gold: Mapping[Any, Any] | pd.DataFrame,
+    predictions: Mapping[str, Mapping[Any, Any] | pd.DataFrame] | None = None,
+    *,
+    classes: Sequence[str] | Mapping[str, str] | pd.DataFrame,
+    sizes: Mapping[Any, tuple[float, float]] | None = None,
+    absent: str = "missing",
+    relation: Mapping[str, Mapping[str, float]] | pd.DataFrame | None = None,
+    cutoff: float | None = None,
+    slices: pd.DataFrame | None = None,
+    name: str = "benchmark",
+    note: str = "",
+) -> Benchmark:
+    """Make a benchmark from what is in memory, without any file; it is checked as :func:`read_benchmark` checks files.
+
+    Parameters
+    ----------
+    gold : ``{image id: [(class, x_min, y_min, x_max, y_max), ...]}``, or a table with these columns and ``image_id``, a row for
+        each box; an image without boxes has an empty list, or a row without class and coordinates. Pixels.
+    predictions : for each model the same, where a box may end with a score. In a mapping, None stands for a missing answer
+        and ``{"status": "invalid", "reason": "..."}`` for one that could not be read.
+    classes : names, or ``{name: domain}``, or a table ``class_name[, class_id, domain]``
+    sizes : width and height of images in pixels, where they are known
+    absent : what an image means that a model's predictions lack, ``missing`` or ``empty``
+    relation, cutoff : which predicted class is accepted for which gold class, ``{gold class: {predicted class: value}}`` with 0
+        for what is not named and 1 on the diagonal, or a table of all cells; both or neither
+    slices : table ``image_id, attribute, value``
+
+    Raises
+    ------
+    DataError
+        With everything that is wrong in the first of these that has faults: the class list, gold, all predictions.
+    EvalkitError
+        For an argument of the wrong kind.
+
+    >>> gold = {"a1": [("litter", 0, 0, 10, 10), ("pothole", 20, 0, 30, 10)], "a2": []}
+    >>> said = {"a1": [("litter", 0, 0, 10, 5)], "a2": None}
+    >>> benchmark = benchmark_from(gold, {"model": said}, classes=["litter", "pothole"])
+    >>> benchmark.responses["state"].tolist()
+    ['valid', 'missing']
+    """
+    if absent not in ("missing", "empty"):
+        raise EvalkitError(f"absent must be missing or empty, not {absent!r}")
+    if (relation is None) != (cutoff is None):
+        raise EvalkitError("relation and cutoff come together")
+    if not isinstance(predictions or {}, Mapping) or not all(isinstance(model, str) for model in predictions or {}):
+        raise EvalkitError("predictions must be a mapping of models to what each predicted")
+    rows, place = memory.class_rows(classes)
+    listed = classes_table(rows, file="classes", place=place)
+    images, boxes = gold_tables(memory.read(gold, file="gold", is_gold=True, sizes=sizes), listed)
+    more = {}
+    if relation is not None:
+        cells = memory.relation_cells(relation, list(listed["class_name"]))
+        more["relation"] = beside.relation_from(cells, listed, cutoff=beside.read_cutoff(str(cutoff), where="relation"))
+    if slices is not None:
+        more["slices"] = beside.slices_from(slices.astype(str), images, file="slices", place="row {}".format)
+    responses: dict[str, pd.DataFrame] = {}
+    said: dict[str, pd.DataFrame] = {}
+    findings: list[Finding] = []
+    for model, one in (predictions or {}).items():
+        try:
+            told = memory.read(one, file=f"predictions of {model}", is_gold=False)
+            responses[model], said[model] = response_tables(told, images, listed, absent=absent)
+        except DataError as error:
+            findings += error.findings
+    if findings:
+        raise DataError(findings)
+    return _benchmark(listed, images, boxes, responses, said, name=name, note=note, **more)
+
+
+def _benchmark(
+    classes: pd.DataFrame,
+    images: pd.DataFrame,
+    gold: pd.DataFrame,
+    responses: dict[str, pd.DataFrame],
+    predictions: dict[str, pd.DataFrame],
+    **more: Any,
+) -> Benchmark:
+    """Join the tables of the models; names outside the class list become classes of all tables."""
     outside = {name for table in predictions.values() for name in table["class"].cat.categories[len(classes) :]}
     every_class = [*classes["class_name"], *sorted(outside)]
     if outside:
         gold["class"] = gold["class"].cat.set_categories(every_class)
     return Benchmark(
-        name=options.name or (folder.resolve().name if name == "benchmark.yml" else Path(name).stem),
-        note=options.note,
         classes=classes,
         images=images,
         gold=gold,
         responses=join_models(responses) if responses else _no_responses(),
         predictions=join_models(predictions, every_class) if predictions else _no_predictions(gold),
-        image_folder=folder / options.images if options.images else None,
-        notes=tuple(notes),
-        readers={model: str(convention) for model, convention in readers.items()},
-        relative=tuple(relative),
         **more,
     )
 

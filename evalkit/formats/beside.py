@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,12 +42,31 @@ def read_relation(path: Path, classes: pd.DataFrame, *, cutoff: float) -> Relati
     if len(table) != len(columns):
         text = f"the matrix has {len(table)} rows and {len(columns)} columns of classes; it must be square"
         raise one_finding(path.name, "relation.square", text)
+    table = table.set_axis(rows, axis=0).set_axis(columns, axis=1)
     places = ["line 1"] * len(columns), [f"line {line}" for line in lines]
-    findings = [*_names_wrong(path.name, columns, places[0], listed), *_names_wrong(path.name, rows, places[1], listed)]
-    values = np.column_stack([as_numbers(table.iloc[:, at]) for at in range(len(columns))])
+    return relation_from(table, classes, cutoff=cutoff, file=path.name, places=places)
+
+
+def relation_from(
+    cells: pd.DataFrame,
+    classes: pd.DataFrame,
+    *,
+    cutoff: float,
+    file: str = "relation",
+    places: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> Relation:
+    """A relation from a square table with the gold classes as index and the predicted classes as columns, in any order.
+
+    ``places`` says where each column and each row stands. Raises DataError as :func:`read_relation`.
+    """
+    listed, cells = list(classes["class_name"]), cells.astype(str)
+    columns, rows = ([class_name(str(name)) for name in names] for names in (cells.columns, cells.index))
+    places = ([""] * len(columns), [""] * len(rows)) if places is None else places
+    findings = [*_names_wrong(file, columns, places[0], listed), *_names_wrong(file, rows, places[1], listed)]
+    values = np.column_stack([as_numbers(cells.iloc[:, at]) for at in range(len(columns))])
     for row, column in np.argwhere(~((values >= 0) & (values <= 1))):
-        text = f"{rows[row]!r} by {columns[column]!r} must be a number from 0 to 1, not {table.iat[row, column]!r}"
-        findings.append(Finding(path.name, places[1][row], "", "relation.value", text))
+        text = f"{rows[row]!r} by {columns[column]!r} must be a number from 0 to 1, not {cells.iat[row, column]!r}"
+        findings.append(Finding(file, places[1][row], "", "relation.value", text))
     if findings:
         raise DataError(list(dict.fromkeys(findings)))
     return Relation(pd.DataFrame(values, index=rows, columns=columns).loc[listed, listed], cutoff)
@@ -78,11 +99,17 @@ def read_slices(path: Path, images: pd.DataFrame) -> pd.DataFrame:
 
     Raises DataError for a missing column, an id that gold lacks, an empty attribute or value, and a row twice.
     """
-    table = read_text_table(path)
+    return slices_from(read_text_table(path), images, file=path.name, place="line {}".format, header="line 1")
+
+
+def slices_from(
+    table: pd.DataFrame, images: pd.DataFrame, *, file: str, place: Callable[[Any], str], header: str = ""
+) -> pd.DataFrame:
+    """The table of :func:`read_slices` from one of text cells; ``place`` says where a row of its index stands."""
     columns = ["image_id", "attribute", "value"]
     if lacking := [name for name in columns if name not in table]:
         text = f"the header lacks {', '.join(lacking)}; it has {', '.join(table.columns)}"
-        raise one_finding(path.name, "columns", text, place="line 1")
+        raise one_finding(file, "columns", text, place=header)
     said = pd.DataFrame(
         {
             "image_id": image_ids(table["image_id"]),
@@ -96,13 +123,13 @@ def read_slices(path: Path, images: pd.DataFrame) -> pd.DataFrame:
     findings = []
     for line, row in said[unknown].iterrows():
         more = f" ({hint(row['image_id'], near[row['image_id']])})" if row["image_id"] in near else ""
-        findings.append(Finding(path.name, f"line {line}", row["image_id"], "image.unknown", f"gold has no such image{more}"))
+        findings.append(Finding(file, place(line), row["image_id"], "image.unknown", f"gold has no such image{more}"))
     for name in columns[1:]:
         for line, row in said[said[name] == ""].iterrows():
-            findings.append(Finding(path.name, f"line {line}", row["image_id"], "slice.blank", f"{name} is empty"))
+            findings.append(Finding(file, place(line), row["image_id"], "slice.blank", f"{name} is empty"))
     for line, row in said[said.duplicated()].iterrows():
         text = f"{row['attribute']!r} {row['value']!r} stands there twice"
-        findings.append(Finding(path.name, f"line {line}", row["image_id"], "slice.twice", text))
+        findings.append(Finding(file, place(line), row["image_id"], "slice.twice", text))
     if findings:
         raise DataError(findings)
     said["image_id"] = pd.Categorical(said["image_id"], dtype=images["image_id"].dtype)
