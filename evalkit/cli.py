@@ -14,10 +14,18 @@ import pandas as pd
 
 import evalkit
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
-from evalkit.formats.options import BenchmarkOptions, PublishedOptions, options_from, read_options
+from evalkit.formats.options import (
+    BenchmarkOptions,
+    PointOptions,
+    PublishedOptions,
+    options_from,
+    point_options_from,
+    read_options,
+)
 from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
 from evalkit.metrics import RATIOS
+from evalkit.point_metrics import summaries
 from evalkit.published import check_file, require_reproduced, summary
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, printable
 
@@ -137,24 +145,29 @@ def _named(texts: tuple[str, ...], option: str, what: str) -> dict[str, str]:
     return found
 
 
-def _bootstrap_options(command: Callable) -> Callable:
-    """The options of intervals."""
+def _replicate_options(command: Callable) -> Callable:
+    """The options of every bootstrap."""
     options = [
         click.option("--replicates", type=int, default=REPLICATES, show_default=True, help="At least 100."),
         click.option("--level", type=float, default=LEVEL, show_default=True, help="Of the percentile intervals."),
         click.option("--seed", type=int, default=SEED, show_default=True, help="The same seed gives the same intervals."),
         click.option("--jobs", type=int, default=1, show_default=True, help="Threads; they change the time, not the numbers."),
-        click.option(
-            "--statistic",
-            "statistics",
-            type=click.Choice(list(RATIOS)),
-            multiple=True,
-            default=("f2",),
-            show_default=True,
-            help="What to give an interval; repeat. F2 always has one.",
-        ),
     ]
     return functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def _bootstrap_options(command: Callable) -> Callable:
+    """The options of intervals."""
+    statistic = click.option(
+        "--statistic",
+        "statistics",
+        type=click.Choice(list(RATIOS)),
+        multiple=True,
+        default=("f2",),
+        show_default=True,
+        help="What to give an interval; repeat. F2 always has one.",
+    )
+    return _replicate_options(statistic(command))
 
 
 def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) -> Benchmark:
@@ -363,6 +376,124 @@ def compare(
 
 
 @main.command()
+@click.option("--benchmark", type=_Path(), help="A benchmark.yml with `points`.")
+@click.option("--samples", multiple=True, type=click.Path(), help="Samples: JSONL, Parquet, a folder of Parquet; repeat.")
+@click.option("--benchmark-name", help="What --samples are: one of the ten, such as Where2Place.")
+@click.option("--predictions", multiple=True, metavar="NAME=PATH", help="A model's answers to --samples; repeat.")
+@click.option(
+    "--reader",
+    "readers",
+    multiple=True,
+    metavar="NAME=READER",
+    help="How a model's answers are read: qwen-points (default), gemini-points, molmo-points, unit-points, pixel-points, "
+    "or key=point_2d,order=xy,scale=1000; repeat.",
+)
+@click.option("--from", "source", type=_Path(), help="Only aggregate: a point_samples.jsonl of an earlier run.")
+@click.option("--models", multiple=True, metavar="NAME", help="Score only this model; repeat.")
+@click.option(
+    "--missing",
+    type=click.Choice(["partial", "unparseable"]),
+    default="partial",
+    show_default=True,
+    help="A sample without an answer is left out, and the run is partial; or it is scored as an unparseable answer.",
+)
+@click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the scores.")
+@click.option("--require-complete", is_flag=True, help="Fail (status 1) if a run is partial.")
+@_replicate_options
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def points(
+    benchmark: Path | None,
+    samples: tuple[str, ...],
+    benchmark_name: str | None,
+    predictions: tuple[str, ...],
+    readers: tuple[str, ...],
+    source: Path | None,
+    models: tuple[str, ...],
+    missing: str,
+    out: Path,
+    kind: str,
+    require_complete: bool,
+    replicates: int,
+    level: float,
+    seed: int,
+    jobs: int,
+    quiet: bool,
+) -> None:
+    """Score point localisation on any of the ten benchmarks, and write the tables.
+
+    \b
+    point_scores.csv     strict and non-strict scores per model, benchmark and subset
+    point_intervals.csv  intervals of strict and non-strict F1 and of the overall scores
+    point_samples.jsonl  evidence and counts of every sample, from which the scores can be made again
+    run.json             parameters, rules in force, input hashes, versions, scores by their names in the protocol
+
+    \b
+    Example:
+      evalkit points --benchmark-name Where2Place --samples data.parquet --predictions mine=mine.jsonl --out results
+      evalkit points --from results/point_samples.jsonl --out again
+    """
+    from tqdm import tqdm
+
+    from evalkit.point_records import sample_rows
+    from evalkit.point_runs import every_point_sample, states_of
+    from evalkit.reproduction import point_record
+
+    start = time.perf_counter()
+    _keep_out(out, benchmark)
+    check_settings(replicates=replicates, level=level, jobs=jobs)
+    parts = samples or benchmark_name or predictions or readers
+    if sum(map(bool, (benchmark, parts, source))) != 1:
+        raise EvalkitError("give one of --benchmark, --samples (with --benchmark-name and --predictions) and --from")
+    folder = benchmark.parent if benchmark else Path()
+    options = {}
+    if not source:
+        options = read_options(benchmark).points if benchmark else _point_parts(samples, benchmark_name, predictions, readers)
+    notes: list = []
+    if source:
+        table = evalkit.read_point_samples(source, missing=missing)
+        table = table[table["model"].isin(models)] if models else table
+    else:
+        runs = evalkit.read_point_runs(options, models=models, folder=folder)
+        if not any(run.models for run in runs.values()):
+            raise EvalkitError("there are no points with predictions to score")
+        bar = functools.partial(tqdm, desc="points", unit="sample", disable=quiet)
+        table, notes = every_point_sample(runs, missing=missing, progress=bar)
+    intervals = evalkit.point_intervals(table, replicates=replicates, level=level, seed=seed, jobs=jobs)
+    scores = evalkit.point_scores(table, intervals)
+    states = states_of(table)
+    settings = {"missing": missing, "models": list(dict.fromkeys(table["model"])), "replicates": replicates, "level": level}
+    record = point_record(
+        options,
+        folder,
+        {"benchmark": benchmark.name if benchmark else None, "from": source.name if source else None, **settings, "seed": seed},
+        summaries=summaries(scores, states),
+        wall_time_seconds=round(time.perf_counter() - start, 3),
+    )
+    files = {
+        f"point_scores.{kind}": scores,
+        f"point_intervals.{kind}": intervals,
+        "point_samples.jsonl": sample_rows(table),
+        "run.json": record,
+    }
+    write_files(out, files)
+    for name, (code, _, text) in notes:
+        if code == "convention_warning":
+            click.echo(f"warning: {printable(f'{name}: {text}')}", err=True)
+    partial = scores[(scores["subset"] == "all") & ~scores["complete"]]
+    if not quiet:
+        _print_table(states)
+        click.echo()
+        _print_table(_point_headline(scores))
+        for row in partial.itertuples():
+            click.echo(f"partial: {printable(str(row.model))} on {row.benchmark}, {row.samples:,} samples scored")
+        click.echo(f"\nwritten to {out}: " + ", ".join(files))
+    if require_complete and len(partial):
+        told = ", ".join(f"{row.model} on {row.benchmark}" for row in partial.itertuples())
+        raise CheckFailed(f"runs are not complete ({told})")
+
+
+@main.command()
 @click.option("--out", required=True, type=_Path(), help="New or empty folder, or an earlier sample.")
 @click.option("--images", type=int, default=1200, show_default=True, help="Number of pictures.")
 @click.option("--seed", type=int, default=20260817, show_default=True, help="Everything follows from it.")
@@ -427,6 +558,26 @@ def _with_semantic(
     accepted = evalkit.accepted_pairs(benchmark, iou=iou)
     relaxed = evalkit.relaxed_counts(counts, accepted)
     return pd.concat([counts, relaxed], ignore_index=True), {"semantic_pairs": evalkit.related_pairs(accepted)}
+
+
+def _point_parts(samples: tuple, name: str | None, predictions: tuple, readers: tuple) -> dict[str, PointOptions]:
+    """The options of one point benchmark from the parts that stand for a file."""
+    if not samples or not name or not predictions:
+        raise EvalkitError("--samples, --benchmark-name and --predictions belong together")
+    files = {model: {"path": path} for model, path in _named(predictions, "--predictions", "PATH").items()}
+    for model, reader in _named(readers, "--reader", "READER").items():
+        if model not in files:
+            raise EvalkitError(f"--reader names {model!r}, which has no --predictions")
+        files[model]["reader"] = reader
+    said = {"samples": list(samples), "predictions": files}
+    return {name: point_options_from(said, source="command line")}
+
+
+def _point_headline(scores: pd.DataFrame) -> pd.DataFrame:
+    """What leads each benchmark, with its interval, beside the strict score."""
+    whole = scores[scores["subset"] == "all"]
+    columns = {"overall_non_strict": "non-strict", "low": "low", "high": "high", "overall_strict": "strict"}
+    return whole[["benchmark", "model", "samples", *columns]].rename(columns=columns)
 
 
 def _states(benchmark: Benchmark) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +17,8 @@ import msgspec
 import pandas as pd
 
 from evalkit.boxes import TOLERANCE
-from evalkit.formats.options import BenchmarkOptions, read_options
+from evalkit.formats.options import BenchmarkOptions, PointOptions, read_options
+from evalkit.point_benchmarks import PROTOCOL
 from evalkit.responses import reader
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -33,6 +34,14 @@ RULES = {
     "macro_gold": "mean over the classes with gold in the scope",
 }
 
+POINT_RULES = {
+    "strict": "TP = min(M, P, G), FP = P - TP, FN = G - TP, micro; exact counts and empty answers have rules of their own",
+    "non-strict": "precision = sum of hits / sum of P, recall = strict recall, F1 = their harmonic mean",
+    "pixels": "min(size - 1, int(value / scale * size)); a point out of range stays in P and hits nothing",
+    "mask": "foreground is every value but 0; the size is the image's",
+    "polygons": "vertices truncated, OpenCV fillPoly",
+}
+
 
 def run_record(options: BenchmarkOptions, folder: Path, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """The contents of ``run.json``: parameters, rules, inputs with their SHA-256, versions, time, and ``more``.
@@ -45,6 +54,26 @@ def run_record(options: BenchmarkOptions, folder: Path, parameters: Mapping[str,
         "rules": RULES,
         "inputs": dict(input_hashes(options, folder)),
         **({"readers": readers} if readers else {}),
+        "versions": versions(),
+        "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        **more,
+    }
+
+
+def point_record(
+    points: Mapping[str, PointOptions], folder: Path, parameters: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
+    """The contents of ``run.json`` for point benchmarks, as :func:`run_record`; ``protocol`` has the protocol's name."""
+    readers = {
+        name: {model: str(reader(file.reader, kind="points")) for model, file in one.predictions.items()}
+        for name, one in points.items()
+    }
+    return {
+        "protocol": PROTOCOL,
+        "parameters": dict(parameters),
+        "rules": POINT_RULES,
+        "inputs": dict(_hashes(_point_files(points), folder)),
+        "readers": readers,
         "versions": versions(),
         "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         **more,
@@ -74,6 +103,18 @@ def input_hashes(options: BenchmarkOptions, folder: Path) -> Iterator[tuple[str,
         said += [(role, one.path), (f"{role}, names", one.names), (f"{role}, sizes", one.sizes)]
     published = msgspec.structs.asdict(options.published)
     said += [(f"published {table}", one.path) for table, one in published.items() if one is not None]
+    yield from _hashes([*said, *_point_files(options.points)], folder)
+
+
+def _point_files(points: Mapping[str, PointOptions]) -> list[tuple[str, str | None]]:
+    said: list[tuple[str, str | None]] = []
+    for name, one in points.items():
+        said += [(f"points {name}", path) for path in one.samples]
+        said += [(f"points {name}, predictions {model}", file.path) for model, file in one.predictions.items()]
+    return said
+
+
+def _hashes(said: Iterable[tuple[str, str | None]], folder: Path) -> Iterator[tuple[str, str]]:
     for role, text in said:
         path = folder / text if text else folder
         is_labels = path.is_dir() and not role.endswith("sizes")  # a folder of sizes holds pictures

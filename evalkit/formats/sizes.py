@@ -34,11 +34,16 @@ def picture_size(path: Path) -> tuple[int, int, bool]:
     """
     try:
         with Image.open(path) as picture:
-            turned = picture.getexif().get(ORIENTATION) in TURNED
-            width, height = picture.size
-            return (height, width, True) if turned else (width, height, False)
+            size, turned = displayed_size(picture)
+            return *size, turned
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise one_finding(path.name, "picture", f"cannot read its size: {error}") from None
+
+
+def displayed_size(picture: Image.Image) -> tuple[tuple[int, int], bool]:
+    """Width and height of an opened picture as it is shown, and whether an EXIF orientation swapped the stored ones."""
+    turned = picture.getexif().get(ORIENTATION) in TURNED
+    return (picture.size[::-1] if turned else picture.size), turned
 
 
 def rows_of_images(
