@@ -66,14 +66,9 @@ def read_mask(source: bytes | Path | np.ndarray | Sequence, *, size: tuple[int, 
         raise MaskFault("mask.empty", "the mask has no foreground")
     notes = ("mask_values",) if values.dtype != bool and (inside & (values != values.max())).any() else ()
     if inside.shape[::-1] != size:
-        inside, notes = nearest(inside, size), (*notes, "mask_resized")
+        resized = Image.fromarray(inside.view(np.uint8)).resize(size, Image.Resampling.NEAREST)
+        inside, notes = np.asarray(resized).view(bool), (*notes, "mask_resized")
     return Region(inside, notes)
-
-
-def nearest(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Resize to ``size`` (width, height): each pixel takes the value under its centre, as Pillow's NEAREST does."""
-    columns, rows = ((2 * np.arange(new) + 1) * old // (2 * new) for new, old in zip(size, values.shape[::-1], strict=True))
-    return values[rows[:, None], columns]
 
 
 def fill(rings: Sequence[np.ndarray], *, size: tuple[int, int]) -> Region:

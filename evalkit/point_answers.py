@@ -44,6 +44,7 @@ class PointAnswer(NamedTuple):
 
 FAILED = PointAnswer("unparseable", "failed")  # for a row that holds an error in place of an answer
 FENCE = re.compile(r"```(?:json)?(.*)```", re.DOTALL | re.IGNORECASE)
+EMPTY_LIST = re.compile(r"\[\s*\]")
 QUOTED = r""""[^"]*+"|'[^']*+'"""
 TAG = re.compile(rf"<points?+(?=[\s/>])((?:[^<>\"']++|{QUOTED})*+)>", re.IGNORECASE)
 TAG_START = re.compile(r"<points?+(?![\w-])", re.IGNORECASE)
@@ -62,14 +63,16 @@ def read_points(text: str, reader: Reader) -> PointAnswer:
     """
     try:
         answer = _answer(text)
-        if EMPTY_WORD.fullmatch(answer):
+        fence = FENCE.fullmatch(answer)
+        answer = fence[1].strip() if fence else answer
+        if EMPTY_WORD.fullmatch(answer) or EMPTY_LIST.fullmatch(answer):
             return PointAnswer("empty")
         points = _tagged(answer) if reader.key == TAGS else _listed(answer, reader.key)
     except _Unreadable as fault:
         return PointAnswer("unparseable", str(fault))
     if reader.order == "yx":
         points = [(x, y) for y, x in points]
-    return PointAnswer("points", points=tuple(points)) if points else PointAnswer("empty")
+    return PointAnswer("points", points=tuple(points))
 
 
 def read_yes_or_no(text: str) -> PointAnswer:
@@ -109,9 +112,8 @@ def check_point_run(answers: Sequence[PointAnswer], reader: Reader) -> list[str]
 
 def _listed(answer: str, key: str) -> list[Point]:
     """The points of an answer that is JSON."""
-    fence = FENCE.fullmatch(answer)
     try:
-        said = DECODER.decode(fence[1].strip() if fence else answer)
+        said = DECODER.decode(answer)
     except json.JSONDecodeError:
         raise _Unreadable("not_json") from None
     except RecursionError:

@@ -73,7 +73,7 @@ def point_scores(samples: pd.DataFrame, intervals: pd.DataFrame | None = None) -
     found = _statistics(totals, number, *binary.T)
     total = dict(zip(SUMS, totals.T, strict=True))
     table = pd.DataFrame([block[:4] for block in blocks], columns=["model", "benchmark", "subset", "complete"])
-    table["samples"] = number + binary[:, 0]
+    table["samples"] = (number + binary[:, 0]).astype(np.int64)
     for name in [*RATIOS, *MACROS, *OVERALLS]:
         some = table["samples"] > 0 if name in OVERALLS else number > 0
         table[name] = np.where(some, found[name], np.nan)

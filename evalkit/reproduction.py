@@ -22,7 +22,10 @@ from evalkit.point_benchmarks import PROTOCOL
 from evalkit.responses import reader
 
 PROJECT = Path(__file__).resolve().parents[1]
-PACKAGES = ("evalkit", "numpy", "scipy", "pandas", "matplotlib", "msgspec", "papermill", "jupyter-book")
+PACKAGES = (
+    *("evalkit", "numpy", "scipy", "pandas", "pyarrow", "Pillow", "opencv-python-headless", "matplotlib", "msgspec"),
+    *("papermill", "jupyter-book"),
+)
 RULES = {
     "iou": f"intersection over union of half-open boxes; a match needs IoU >= threshold - {TOLERANCE:g}",
     "matcher": "maximum cardinality, one-to-one, within image and class",
