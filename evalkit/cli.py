@@ -26,6 +26,8 @@ from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
 from evalkit.metrics import RATIOS
 from evalkit.point_metrics import summaries
+from evalkit.point_records import sample_rows
+from evalkit.point_runs import every_point_sample, read_point_runs, states_of
 from evalkit.published import check_file, require_reproduced, summary
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, printable
 
@@ -188,13 +190,16 @@ def _keep_out(out: Path, path: Path | None) -> None:
 @_benchmark_options
 @click.option("--quiet", is_flag=True, help="Print findings only.")
 def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], quiet: bool) -> None:
-    """Check the data: everything that is wrong, file by file, and what was noticed and accepted.
+    """Check the data: everything that is wrong, file by file, and what was noticed and accepted; points with their masks too.
 
     Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. The exit status is
     2 if anything breaks a rule.
     """
+    points = None
     try:
         benchmark = _read(source, path, models)
+        if source.points:
+            points = every_point_sample(read_point_runs(source.points, folder=path.parent if path else Path()))
     except DataError as error:
         for finding in error.findings:
             click.echo(str(finding))
@@ -216,6 +221,11 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     if any(source.predictions[model].reader is not None for model in benchmark.models):
         _print_answers(benchmark)
     notes = evalkit.data_notes(benchmark)
+    if points:
+        click.echo("\nPoints:")
+        _print_table(states_of(points[0]))
+        more = [(name, *note) for name, note in points[1]]
+        notes = pd.concat([notes, pd.DataFrame(more, columns=notes.columns)], ignore_index=True) if more else notes
     if len(notes):
         click.echo("\nNoticed and accepted:")
         _print_table(notes)
@@ -435,8 +445,6 @@ def points(
     """
     from tqdm import tqdm
 
-    from evalkit.point_records import sample_rows
-    from evalkit.point_runs import every_point_sample, states_of
     from evalkit.reproduction import point_record
 
     start = time.perf_counter()
@@ -454,7 +462,7 @@ def points(
         table = evalkit.read_point_samples(source, missing=missing)
         table = table[table["model"].isin(models)] if models else table
     else:
-        runs = evalkit.read_point_runs(options, models=models, folder=folder)
+        runs = read_point_runs(options, models=models, folder=folder)
         if not any(run.models for run in runs.values()):
             raise EvalkitError("there are no points with predictions to score")
         bar = functools.partial(tqdm, desc="points", unit="sample", disable=quiet)
