@@ -465,7 +465,7 @@ def points(
         runs = read_point_runs(options, models=models, folder=folder)
         if not any(run.models for run in runs.values()):
             raise EvalkitError("there are no points with predictions to score")
-        bar = functools.partial(tqdm, desc="points", unit="sample", disable=quiet)
+        bar = functools.partial(tqdm, desc="points", unit="sample", disable=quiet, leave=False)
         table, notes = every_point_sample(runs, missing=missing, progress=bar)
     intervals = evalkit.point_intervals(table, replicates=replicates, level=level, seed=seed, jobs=jobs)
     scores = evalkit.point_scores(table, intervals)
@@ -585,7 +585,7 @@ def _point_headline(scores: pd.DataFrame) -> pd.DataFrame:
     """What leads each benchmark, with its interval, beside the strict score."""
     whole = scores[scores["subset"] == "all"]
     columns = {"overall_non_strict": "non-strict", "low": "low", "high": "high", "overall_strict": "strict"}
-    return whole[["benchmark", "model", "samples", *columns]].rename(columns=columns)
+    return whole.sort_values("benchmark", kind="stable")[["benchmark", "model", "samples", *columns]].rename(columns=columns)
 
 
 def _states(benchmark: Benchmark) -> pd.DataFrame:

@@ -163,7 +163,7 @@ def _statistics(
 def _blocks(samples: pd.DataFrame) -> Iterator[Block]:
     """Each model and benchmark, whole and by subset."""
     samples = samples.sort_values("sample_id", kind="stable")
-    for (model, name), rows in samples.groupby(["model", "benchmark"], sort=False, observed=True):
+    for (model, name), rows in samples.groupby(["model", "benchmark"], observed=True):
         benchmark = point_benchmark(name)
         order = benchmark.subsets or sorted(rows["subset"].unique())
         subsets = [one for one in order if one and (rows["subset"] == one).any()]

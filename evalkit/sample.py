@@ -1,4 +1,4 @@
-"""Toytown, the built-in sample benchmark: drawn street pictures, their exact boxes and six models' answers.
+"""Toytown, the built-in sample benchmark: drawn street pictures, their exact boxes and six models' answers; points too.
 
 Everything follows from the seed. The only source of chance is `random.Random(text).random()`, whose sequence Python
 guarantees; arithmetic is whole-numbered or plain + - * /, so pixels and text are the same on every machine. Each image
@@ -340,6 +340,8 @@ def _paint_house(canvas: np.ndarray, draw: Draw, x0: int, y0: int, x1: int, y1: 
 
 
 def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> None:
+    from evalkit.sample_points import write_points  # which draws on the scenes above
+
     (folder / "images").mkdir(parents=True)
     (folder / "predictions").mkdir()
     gold, answers = [], {model.name: [] for model in MODELS}
@@ -373,6 +375,7 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
             "slices: slices.csv",
             "predictions:",
             *(f"  {name}: predictions/{name}.jsonl" for name in answers),
+            *write_points(folder, images, seed),
         ],
     )
 
@@ -408,6 +411,7 @@ def _refuse_foreign(out: Path) -> None:
     held = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     models = "|".join(model.name for model in MODELS)
     ours = rf"benchmark\.yml|(classes|semantic|slices)\.csv|gold\.jsonl|images/toy-\d+\.png|predictions/({models})\.jsonl"
+    ours += r"|points/([\w-]+|[\w-]+/[a-z]+)\.jsonl|points/masks/[\w-]+\.png"
     foreign = sorted(name for name in held if not re.fullmatch(ours, name))
     start = (out / "benchmark.yml").read_bytes()[: len(MARK)] if "benchmark.yml" in held else b""
     if foreign or start != MARK.encode():
