@@ -37,8 +37,14 @@ AT_A_TIME = 2  # notebooks; a kernel with the scientific stack takes a core and 
 
 
 def steps(project: Path = PROJECT) -> list[Path]:
-    """List the notebooks of a project in the order of their numbers."""
-    return sorted((Path(project) / "notebooks").glob("*.md"))
+    """List the notebooks of a project in the order of their numbers, and after them the teaching pages."""
+    folder = Path(project) / "notebooks"
+    return [*sorted(folder.glob("*.md")), *sorted((folder / "teach").glob("*.md"))]
+
+
+def step_name(step: Path) -> str:
+    """What a notebook is called: its path below ``notebooks`` without the ending."""
+    return f"teach/{step.stem}" if step.parent.name == "teach" else step.stem
 
 
 def build(
@@ -90,7 +96,7 @@ def _read_notebooks(project: Path) -> dict[str, NotebookNode]:
     import jupytext
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    notebooks = {step.stem: jupytext.read(step) for step in steps(project)}
+    notebooks = {step_name(step): jupytext.read(step) for step in steps(project)}
     if not notebooks:
         raise EvalkitError(
             f"{project}: no notebooks/*.md here; run `evalkit report` from a checkout of the project (pip install -e .)"
@@ -166,6 +172,7 @@ def _run(name: str, notebook: NotebookNode, parameters: dict[str, Any], folder: 
     from traitlets.config import Config
 
     out = executed / f"{name}.ipynb"
+    out.parent.mkdir(exist_ok=True)
     where = f"notebooks/{name}.md"
     kept = f"the notebook with the trace is {out}"
     known = _declared(notebook)

@@ -140,7 +140,7 @@ def check_links(html: Path) -> list[str]:
 def check_executed(project: Path) -> list[str]:
     """Code cells that did not run, and paths of this machine in notebooks that readers download."""
     found = []
-    for path in sorted((project / "book" / "executed").glob("*.ipynb")):
+    for path in sorted((project / "book" / "executed").rglob("*.ipynb")):
         text = path.read_text("utf-8")
         for number, cell in enumerate(json.loads(text)["cells"]):
             if cell["cell_type"] == "code" and "".join(cell["source"]).strip() and not cell["execution_count"]:
@@ -154,11 +154,12 @@ def check_contents(project: Path) -> list[str]:
     """The contents file, the notebooks, the runner's steps and the executed copies are one list."""
     toc = yaml.safe_load((project / "_toc.yml").read_text("utf-8"))
     files = [Path(chapter["file"]) for part in toc["parts"] for chapter in part["chapters"]]
+    notebooks, executed = project / "notebooks", project / "book" / "executed"
     lists = {
-        "contents": {file.name for file in files if file.parent.name == "executed"},
-        "notebooks": {path.stem for path in (project / "notebooks").glob("*.md")},
-        "steps": {path.stem for path in report.steps(project)},
-        "executed": {path.stem for path in (project / "book" / "executed").glob("*.ipynb")},
+        "contents": {file.relative_to("book/executed").as_posix() for file in files if "executed" in file.parts},
+        "notebooks": {path.relative_to(notebooks).with_suffix("").as_posix() for path in notebooks.rglob("*.md")},
+        "steps": {report.step_name(path) for path in report.steps(project)},
+        "executed": {path.relative_to(executed).with_suffix("").as_posix() for path in executed.rglob("*.ipynb")},
     }
     every = set.union(*lists.values())
     return [f"{name}: lacks {missing}" for name, have in lists.items() for missing in sorted(every - have)]

@@ -280,7 +280,7 @@ def test_bok_06_notebooks_are_kept_without_outputs_and_in_one_form():
 
 
 def test_every_step_has_a_parameters_cell_and_checks_it():
-    for path in report.steps(PROJECT):
+    for path in (PROJECT / "notebooks").glob("*.md"):
         code = [one for one in jupytext.read(path).cells if one.cell_type == "code"]
         assert code[0].metadata.tags == ["parameters"], path.name
         assert "check_parameters(" in code[1].source, path.name
@@ -289,7 +289,19 @@ def test_every_step_has_a_parameters_cell_and_checks_it():
 
 def test_contents_file_lists_every_step():
     text = (PROJECT / "_toc.yml").read_text()
-    assert sorted(re.findall(r"book/executed/(\w+)", text)) == [path.stem for path in report.steps(PROJECT)]
+    assert sorted(re.findall(r"book/executed/([\w/]+)", text)) == [report.step_name(path) for path in report.steps(PROJECT)]
+
+
+def test_teaching_pages_have_the_same_sections_and_take_nothing_from_outside():
+    sections = ["The question", "Definition and formula", "A picture", "Worked by hand", "Computed with evalkit"]
+    sections += ["What it hides", "Exercises", "Where it is in the code, and further reading"]
+    pages_of = [path for path in report.steps(PROJECT) if path.parent.name == "teach"]
+    assert pages_of
+    for path in pages_of:
+        assert re.findall(r"^## (.*)$", path.read_text(), flags=re.MULTILINE) == sections, path.name
+        notebook = jupytext.read(path)
+        assert report._declared(notebook) == []
+        assert any("hide-cell" in one.metadata.get("tags", []) for one in notebook.cells), path.name
 
 
 def test_config_never_executes():
