@@ -87,7 +87,7 @@ def point_scores(samples: pd.DataFrame, intervals: pd.DataFrame | None = None) -
         primary = intervals[intervals["statistic"] == intervals["benchmark"].map(lambda name: point_benchmark(name).primary)]
         keys = ["model", "benchmark", "subset"]
         table = table.merge(primary[[*keys, "low", "high", "replicates"]], on=keys, how="left", validate="one_to_one")
-    return table[SCORE_COLUMNS]
+    return _in_order(table[SCORE_COLUMNS], samples)
 
 
 def point_intervals(
@@ -133,7 +133,13 @@ def point_intervals(
             found = percentile_interval(values[name], point[name], level=level)
             ends = [float(found.low), float(found.high), replicates, int(found.undefined), str(found.reason)]
             rows.append([*block[:3], name, float(point[name]), *ends])
-    return pd.DataFrame(rows, columns=INTERVAL_COLUMNS)
+    return _in_order(pd.DataFrame(rows, columns=INTERVAL_COLUMNS), samples)
+
+
+def _in_order(table: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
+    """The table with models and benchmarks as categoricals, in the order that they have among the samples."""
+    known = {name: pd.Categorical(samples[name]).categories for name in ("model", "benchmark")}
+    return table.assign(**{name: pd.Categorical(table[name], categories=order) for name, order in known.items()})
 
 
 def _statistics(
