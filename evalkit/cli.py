@@ -172,6 +172,14 @@ def _bootstrap_options(command: Callable) -> Callable:
     return _replicate_options(statistic(command))
 
 
+_published_option = click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
+
+
 def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) -> Benchmark:
     benchmark = evalkit.read_benchmark(path or source, models=models)
     for model, code, _, text in benchmark.notes:
@@ -244,12 +252,7 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
 )
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of scores and coverage.")
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a response is invalid or missing.")
-@click.option(
-    "--published",
-    is_flag=False,
-    flag_value=BLOCK,
-    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
-)
+@_published_option
 @click.option("--intervals/--no-intervals", default=True, show_default=True, help="Of F2 and the false-positive rate.")
 @_bootstrap_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -410,6 +413,7 @@ def compare(
 @click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the scores.")
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a run is partial.")
+@_published_option
 @_replicate_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def points(
@@ -424,6 +428,7 @@ def points(
     out: Path,
     kind: str,
     require_complete: bool,
+    published: str | None,
     replicates: int,
     level: float,
     seed: int,
@@ -436,6 +441,7 @@ def points(
     point_scores.csv     strict and non-strict scores per model, benchmark and subset
     point_intervals.csv  intervals of strict and non-strict F1 and of the overall scores
     point_samples.jsonl  evidence and counts of every sample, from which the scores can be made again
+    published_points.csv with --published: which published row is equal, differs, or is missing
     run.json             parameters, rules in force, input hashes, versions, scores by their names in the protocol
 
     \b
@@ -478,9 +484,11 @@ def points(
         summaries=summaries(scores, states),
         wall_time_seconds=round(time.perf_counter() - start, 3),
     )
+    checked = _check_published(scores, read_options(benchmark) if benchmark else None, benchmark, published, table="points")
     files = {
         f"point_scores.{kind}": scores,
         f"point_intervals.{kind}": intervals,
+        **({} if checked is None else {f"published_points.{kind}": checked}),
         "point_samples.jsonl": sample_rows(table),
         "run.json": record,
     }
@@ -496,6 +504,7 @@ def points(
         for row in partial.itertuples():
             click.echo(f"partial: {printable(str(row.model))} on {row.benchmark}, {row.samples:,} samples scored")
         click.echo(f"\nwritten to {out}: " + ", ".join(files))
+    _require_reproduced(checked, table="points", quiet=quiet)
     if require_complete and len(partial):
         told = ", ".join(f"{row.model} on {row.benchmark}" for row in partial.itertuples())
         raise CheckFailed(f"runs are not complete ({told})")
@@ -663,12 +672,12 @@ def _record(
 
 
 def _check_published(
-    computed: pd.DataFrame, source: BenchmarkOptions, path: Path | None, published: str | None, *, table: str
+    computed: pd.DataFrame, source: BenchmarkOptions | None, path: Path | None, published: str | None, *, table: str
 ) -> pd.DataFrame | None:
     """Ours against the published table that the option or benchmark.yml names; None if none is asked for."""
     if published is None:
         return None
-    options, folder = getattr(source.published, table), path.parent if path else Path()
+    options, folder = source and getattr(source.published, table), path.parent if path else Path()
     if published != BLOCK:
         options, folder = PublishedOptions(path=published), Path()
     elif options is None:

@@ -132,7 +132,7 @@ def point_samples(
             answer = answer_to(sample, run.answers[model], run.readers[model])
             if sample.yes is None and answer.state != "missing":
                 read[model].append(answer)
-            rows[model].append(_row(sample, regions, answer, run.readers[model], missing == "unparseable"))
+            rows[model].append(sample_row(sample, regions, answer, run.readers[model], missing == "unparseable"))
     for answers in run.answers.values():
         findings += unknown_answers(answers, ids) if not findings else ()
     findings += _resized_findings(benchmark, ids, noticed.get("mask_resized", []), run.paths)
@@ -146,7 +146,7 @@ def point_samples(
         notes += [(model, ("convention_warning", 1, f"{benchmark.name}: {text}")) for text in warned]
     if findings:
         raise DataError(findings)
-    return _table(rows, benchmark), notes
+    return sample_table(rows, benchmark), notes
 
 
 def every_point_sample(
@@ -190,8 +190,8 @@ def answer_to(sample: Sample, answers: Answers, convention: Reader) -> PointAnsw
     return read_points(text, convention) if sample.yes is None else read_yes_or_no(text)
 
 
-def _row(sample: Sample, regions: list[Region], answer: PointAnswer, convention: Reader, score_missing: bool) -> tuple:
-    """Subset, state, reason, whether it is scored, whether a yes/no is right, and P, G, M, H."""
+def sample_row(sample: Sample, regions: list[Region], answer: PointAnswer, convention: Reader, score_missing: bool) -> tuple:
+    """One row of the table: id, subset, state, reason, whether it is scored, whether a yes or no is right, and P, G, M, H."""
     scored = answer.state != "missing" or score_missing
     head = sample.sample_id, sample.subset, answer.state, answer.reason, scored
     if sample.yes is not None:
@@ -203,7 +203,8 @@ def _row(sample: Sample, regions: list[Region], answer: PointAnswer, convention:
     return *head, None, len(answer.points), sample.count, hit.matched, hit.raw
 
 
-def _table(rows: dict[str, list[tuple]], benchmark: PointBenchmark) -> pd.DataFrame:
+def sample_table(rows: dict[str, list[tuple]], benchmark: PointBenchmark) -> pd.DataFrame:
+    """The table of samples with its counts, from the rows of each model."""
     names = ["sample_id", "subset", "state", "reason", "scored", "answer_correct", *EVIDENCE]
     table = pd.DataFrame(list(itertools.chain.from_iterable(rows.values())), columns=names)
     model = np.repeat(np.arange(len(rows)), [len(one) for one in rows.values()])

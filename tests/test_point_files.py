@@ -717,3 +717,21 @@ def test_check_tells_of_points_too(files):
     assert result.exit_code == 2
     assert "sample b: the mask has no foreground [mask.empty]" in result.output
     assert "4 findings; nothing was scored" in result.output
+
+
+@rule("published")
+def test_rule_published_scores_of_points_are_checked(files, tmp_path):
+    arguments = ["--benchmark", files / "benchmark.yml", "--replicates", 100, "--out", tmp_path / "out"]
+    run(*arguments, "--quiet")
+    table = pd.read_csv(tmp_path / "out" / "point_scores.csv")
+    table.to_csv(tmp_path / "same.csv", index=False)
+    told = run(*arguments, "--published", tmp_path / "same.csv")
+    assert f"points: {len(table)} of {len(table)} published rows equal" in told
+    table.loc[0, "strict_f1"] += 0.01
+    table.to_csv(tmp_path / "other.csv", index=False)
+    told = run(*arguments, "--published", tmp_path / "other.csv", "--quiet", status=1)
+    assert f"published values are not reproduced;\npoints: {len(table) - 1} of {len(table)} published rows equal" in told
+    assert "--published without a file needs" in run(*arguments, "--published", status=2)
+    parts = ["--from", tmp_path / "out" / "point_samples.jsonl", "--out", tmp_path / "again", "--replicates", 100]
+    run(*parts, "--published", tmp_path / "same.csv", "--quiet")
+    assert "--published without a file needs" in run(*parts, "--published", status=2)
