@@ -7,9 +7,12 @@
 
 from importlib.metadata import version
 
+from evalkit.agreement import agree, agree_by_pair, score_annotators
+from evalkit.answers import axis_swap
 from evalkit.boxes import iou
 from evalkit.counts import count, match, overlaps
-from evalkit.formats import read_benchmark
+from evalkit.errors import confusion, error_counts, explain, worst_images
+from evalkit.formats import read_answers, read_benchmark, read_first_pass
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
 from evalkit.point_metrics import point_intervals, point_scores
@@ -29,11 +32,17 @@ __all__ = [
     "accepted_pairs",
     "add_intervals",
     "add_rate_intervals",
+    "agree",
+    "agree_by_pair",
+    "axis_swap",
     "bootstrap",
     "compare",
+    "confusion",
     "count",
     "coverage",
     "data_notes",
+    "error_counts",
+    "explain",
     "fbeta",
     "gains",
     "iou",
@@ -43,13 +52,17 @@ __all__ = [
     "point_samples",
     "point_scores",
     "precision",
+    "read_answers",
     "read_benchmark",
+    "read_first_pass",
     "read_point_runs",
     "read_point_samples",
     "recall",
     "related_pairs",
     "relaxed_counts",
+    "score_annotators",
     "scores",
     "slice_scores",
     "undefined_as_nan",
+    "worst_images",
 ]

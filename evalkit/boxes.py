@@ -6,6 +6,7 @@ Boxes are ``[x_min, y_min, x_max, y_max]`` in continuous pixels, half-open: the 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -67,6 +68,23 @@ def candidate_pairs(
     gold_row, predicted_row : row numbers of shape (pairs,), in the order of the predicted rows
     overlap : their IoU
     """
+    parts: tuple[list, list, list] = ([], [], [])
+    for found in pair_chunks(gold_key, gold_boxes, predicted_key, predicted_boxes, minimum_iou=minimum_iou, chunk=chunk):
+        for part, column in zip(parts, found, strict=True):
+            part.append(column)
+    return tuple(map(joined, parts))
+
+
+def pair_chunks(
+    gold_key: np.ndarray,
+    gold_boxes: np.ndarray,
+    predicted_key: np.ndarray,
+    predicted_boxes: np.ndarray,
+    *,
+    minimum_iou: float,
+    chunk: int = CHUNK,
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The pairs of :func:`candidate_pairs` a chunk at a time, at least one, for what need not hold all of them."""
     gold_order, predicted_order = np.argsort(gold_key), np.argsort(predicted_key)
     sorted_key, wanted = gold_key[gold_order], predicted_key[predicted_order]
     low = np.searchsorted(sorted_key, wanted)
@@ -81,7 +99,6 @@ def candidate_pairs(
         cuts = np.array([0, len(size)])
     else:
         cuts = np.unique(np.r_[np.searchsorted(end, np.arange(0, total, chunk)), len(size)])
-    parts: tuple[list, list, list] = ([], [], [])
     for low, high in itertools.pairwise(cuts):
         count = size[low:high]
         predicted_row = np.repeat(busy[low:high], count)
@@ -89,9 +106,7 @@ def candidate_pairs(
         gold_row = gold_order[np.arange(len(offset)) + offset]
         overlap = iou(gold_boxes[gold_row], predicted_boxes[predicted_row])
         keep = reaches(overlap, minimum_iou)
-        for part, column in zip(parts, (gold_row.astype(np.int32), predicted_row.astype(np.int32), overlap), strict=True):
-            part.append(column[keep])
-    return tuple(map(joined, parts))
+        yield gold_row[keep].astype(np.int32), predicted_row[keep].astype(np.int32), overlap[keep]
 
 
 def joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -13,7 +13,10 @@ import numpy as np
 import pandas as pd
 
 import evalkit
+from evalkit import answers
+from evalkit.agreement import FEW, mark
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
+from evalkit.first_pass import FirstPass, blocks
 from evalkit.formats.options import (
     BenchmarkOptions,
     PointOptions,
@@ -72,6 +75,7 @@ def main() -> None:
       evalkit check  --benchmark toytown/benchmark.yml
       evalkit score  --benchmark toytown/benchmark.yml --out results
       evalkit compare --benchmark toytown/benchmark.yml --out results
+      evalkit agree  --benchmark toytown/benchmark.yml --out results
       evalkit report --benchmark toytown/benchmark.yml
 
     Exit status: 0 all is well, 1 a check failed, 2 bad input or usage.
@@ -147,8 +151,8 @@ def _named(texts: tuple[str, ...], option: str, what: str) -> dict[str, str]:
     return found
 
 
-def _replicate_options(command: Callable) -> Callable:
-    """The options of every bootstrap."""
+def _draw_options(command: Callable) -> Callable:
+    """The options of the bootstrap."""
     options = [
         click.option("--replicates", type=int, default=REPLICATES, show_default=True, help="At least 100."),
         click.option("--level", type=float, default=LEVEL, show_default=True, help="Of the percentile intervals."),
@@ -159,8 +163,8 @@ def _replicate_options(command: Callable) -> Callable:
 
 
 def _bootstrap_options(command: Callable) -> Callable:
-    """The options of intervals."""
-    statistic = click.option(
+    """The options of the intervals of scores."""
+    option = click.option(
         "--statistic",
         "statistics",
         type=click.Choice(list(RATIOS)),
@@ -169,15 +173,7 @@ def _bootstrap_options(command: Callable) -> Callable:
         show_default=True,
         help="What to give an interval; repeat. F2 always has one.",
     )
-    return _replicate_options(statistic(command))
-
-
-_published_option = click.option(
-    "--published",
-    is_flag=False,
-    flag_value=BLOCK,
-    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
-)
+    return _draw_options(option(command))
 
 
 def _read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) -> Benchmark:
@@ -206,6 +202,7 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     points = None
     try:
         benchmark = _read(source, path, models)
+        first = evalkit.read_first_pass(path or source, benchmark=benchmark)
         if source.points:
             points = every_point_sample(read_point_runs(source.points, folder=path.parent if path else Path()))
     except DataError as error:
@@ -223,6 +220,7 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
         "domains": len(benchmark.domains),
         "models": len(benchmark.models),
     }
+    facts |= {"annotators": len(first.annotators), "groups": len(first.groups)} if first else {}
     click.echo(f"{benchmark.name}: " + ", ".join(f"{name} {value:,}" for name, value in facts.items()))
     if benchmark.models:
         _print_table(_states(benchmark))
@@ -250,9 +248,16 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     show_default=True,
     help="Value of a ratio whose denominator is 0; the column `reason` tells it in either case.",
 )
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of scores and coverage.")
+@click.option(
+    "--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the tables named .csv."
+)
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a response is invalid or missing.")
-@_published_option
+@click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
 @click.option("--intervals/--no-intervals", default=True, show_default=True, help="Of F2 and the false-positive rate.")
 @_bootstrap_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -280,7 +285,10 @@ def score(
     scores.csv      precision, recall, F1, F2 per model, scope, task, threshold: overall, per domain, per class
     coverage.csv    valid, invalid, missing; the false-positive rate on clean images
     counts.parquet  TP, FP, FN per image and class, from which every score is a sum
-    matches.parquet every matched pair, false box and missed box
+    matches.parquet every matched pair, false box and missed box, these two with a reason
+    errors.csv      how many false and missed boxes have which reason, per class
+    confusion.csv   which gold class was predicted as which; an empty cell is nothing
+    worst_images.csv  TP, FP, FN of the images with errors, the worst first
     published_scores.csv  with --published: which published row is equal, differs, or is missing
     slices.csv      with --slices: the scores of images that have an attribute
     semantic_pairs.csv  with --semantic: which class was accepted for which, and how often
@@ -300,6 +308,7 @@ def score(
         raise EvalkitError("there are no predictions to score")
     pairs = evalkit.overlaps(benchmark, iou=iou)
     counts = evalkit.count(benchmark, iou=iou, pairs=pairs)
+    matches = evalkit.explain(evalkit.match(benchmark, iou=iou, pairs=pairs))
     counts, more = _with_semantic(benchmark, counts, iou)
     options = {"zero_division": float(zero_division), "iou": iou}
     scores = evalkit.scores(benchmark, counts, **options)
@@ -322,7 +331,10 @@ def score(
         f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
         f"coverage.{kind}": coverage,
         "counts.parquet": counts,
-        "matches.parquet": evalkit.match(benchmark, iou=iou, pairs=pairs),
+        "matches.parquet": matches,
+        f"errors.{kind}": evalkit.error_counts(benchmark, matches, iou=iou),
+        f"confusion.{kind}": evalkit.confusion(benchmark, matches, iou=iou),
+        f"worst_images.{kind}": evalkit.worst_images(benchmark, counts),
         **{f"{name}.{kind}": table for name, table in more.items()},
         "run.json": record,
     }
@@ -389,6 +401,99 @@ def compare(
 
 
 @main.command()
+@click.option("--benchmark", type=_Path(), help="A benchmark.yml with `first_pass`. It stands for the four below.")
+@click.option("--classes", type=click.Path(), help="The class list, a CSV class_id,class_name,domain.")
+@click.option("--first-pass", type=click.Path(), help="First-pass annotations: JSONL, COCO, CSV or Parquet.")
+@click.option("--assignments", type=click.Path(), help="Who saw what, a CSV image_id,annotator; a long table needs it.")
+@click.option("--gold", type=click.Path(), help="Gold, for annotators.csv; its images are then all there are.")
+@click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
+@click.option("--iou", type=float, default=HEADLINE_IOU, show_default=True, help="IoU threshold of the agreement of boxes.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the tables.")
+@_draw_options
+@click.option(
+    "--block",
+    metavar="RULE",
+    help="Draw blocks of images, such as videos: the column `block` of the first pass, or a regular expression with one group "
+    "that finds the block in the image id.",
+)
+@click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the agreement against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def agree(
+    benchmark: Path | None,
+    classes: str | None,
+    first_pass: str | None,
+    assignments: str | None,
+    gold: str | None,
+    out: Path,
+    iou: float,
+    kind: str,
+    replicates: int,
+    level: float,
+    seed: int,
+    jobs: int,
+    block: str | None,
+    published: str | None,
+    quiet: bool,
+) -> None:
+    """Measure how far annotators agree in their first pass, before any adjudication.
+
+    \b
+    agreement.csv        kappa, alpha, AC1, F1 of boxes and more, per group and pooled, overall, per domain, per class
+    agreement_pairs.csv  the same for every two annotators
+    annotators.csv       each annotator, and every two of them, against gold (where there is gold)
+    published_agreement.csv  with --published: which published row is equal, differs, or is missing
+    run.json             parameters, rules in force, input hashes, versions
+
+    An image that an annotator saw and found nothing on needs a row of its own; an image without a row was not seen.
+
+    \b
+    Example:
+      evalkit agree --classes classes.csv --first-pass first_pass.jsonl --out results
+    """
+    start = time.perf_counter()
+    parts = {"classes": classes, "gold": gold, "first_pass": first_pass}
+    if benchmark and (any(parts.values()) or assignments):
+        raise EvalkitError("give either --benchmark or its parts (--classes, --first-pass, --assignments, --gold)")
+    if not benchmark and not first_pass:
+        raise EvalkitError("give --benchmark, or --first-pass with --classes")
+    if benchmark:
+        source = read_options(benchmark)
+    else:
+        extra = {"assignments": assignments} if assignments else {}
+        parts = {name: one for name, one in (parts | {"first_pass": {"path": first_pass, **extra}}).items() if one}
+        source = options_from(parts, source="command line")
+    _keep_out(out, benchmark)
+    settings = {"replicates": replicates, "level": level, "seed": seed}
+    check_settings(replicates=replicates, level=level, jobs=jobs)
+    first = evalkit.read_first_pass(benchmark or source)
+    if first is None:
+        raise EvalkitError(f"{benchmark}: there is no `first_pass` in it")
+    options = {**settings, "jobs": jobs, "block": blocks(first, block) if block else None}
+    marks = mark(first, iou=iou)
+    files = {
+        f"agreement.{kind}": evalkit.agree(first, marks=marks, **options),
+        f"agreement_pairs.{kind}": evalkit.agree_by_pair(first, marks=marks, **options),
+    }
+    checked = _check_published(files[f"agreement.{kind}"], source, benchmark, published, table="agreement")
+    files |= {} if checked is None else {f"published_agreement.{kind}": checked}
+    if first.gold is not None:
+        files[f"annotators.{kind}"] = evalkit.score_annotators(first, **options)
+    files["run.json"] = _agreement_record(source, benchmark, first, {**settings, "iou": iou, "block": block}, start)
+    write_files(out, files)
+    if not quiet:
+        table = files[f"agreement.{kind}"]
+        _print_table(_by_group(table))
+        told = table.loc[table["reason"] == FEW, "group"].unique()
+        click.echo("".join(f"\n{printable(name)}: {FEW}" for name in told) + f"\nwritten to {out}: " + ", ".join(files))
+    _require_reproduced(checked, table="agreement", quiet=quiet)
+
+
+@main.command()
 @click.option("--benchmark", type=_Path(), help="A benchmark.yml with `points`.")
 @click.option("--samples", multiple=True, type=click.Path(), help="Samples: JSONL, Parquet, a folder of Parquet; repeat.")
 @click.option("--benchmark-name", help="What --samples are: one of the ten, such as Where2Place.")
@@ -413,8 +518,13 @@ def compare(
 @click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the scores.")
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a run is partial.")
-@_published_option
-@_replicate_options
+@click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
+@_draw_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def points(
     benchmark: Path | None,
@@ -516,7 +626,7 @@ def points(
 @click.option("--seed", type=int, default=20260817, show_default=True, help="Everything follows from it.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def sample(out: Path, images: int, seed: int, quiet: bool) -> None:
-    """Write Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models.
+    """Write Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models, three annotators.
 
     The same seed gives the same pixels and the same bytes of text on every machine.
     """
@@ -604,21 +714,17 @@ def _states(benchmark: Benchmark) -> pd.DataFrame:
 
 
 def _print_answers(benchmark: Benchmark) -> None:
-    """How many answers of each model have which state and reason, and which repair; details after a colon are left out."""
-    said = benchmark.responses
-    said = said.assign(reason=said["reason"].str.partition(":")[0].replace("", "–"), repair=said["repairs"].str.split(", "))
-    repaired = said[said["repairs"] != ""].explode("repair", ignore_index=True)
+    """How many answers of each model have which state and reason, and which repair."""
     click.echo("\nAnswers:")
-    _print_table(_tally(said, "state", "reason"))
-    click.echo(f"\nRepairs:{'' if len(repaired) else ' none'}")
-    if len(repaired):
-        _print_table(_tally(repaired, "repair"))
+    _print_table(_as_text(answers.tally(benchmark)))
+    repairs = answers.repairs(benchmark)
+    click.echo(f"\nRepairs:{'' if len(repairs) else ' none'}")
+    if len(repairs):
+        _print_table(_as_text(repairs))
 
 
-def _tally(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    columns = ("model", *columns)
-    counts = rows.groupby([*columns], observed=True).size().rename("answers").reset_index()
-    return counts.assign(**{name: [printable(str(value)) for value in counts[name]] for name in columns})
+def _as_text(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(**{name: [printable(str(value)) or "–" for value in table[name]] for name in table.columns[:-1]})
 
 
 def _headline(scores: pd.DataFrame) -> pd.DataFrame:
@@ -636,6 +742,32 @@ def _headline(scores: pd.DataFrame) -> pd.DataFrame:
         .query("average != 'macro_gold'")
         .pivot(index="model", columns="name", values="f2")
         .reset_index()
+    )
+
+
+def _by_group(table: pd.DataFrame) -> pd.DataFrame:
+    """The overall coefficients, a row a group."""
+    shown = ["krippendorff_alpha", "gwet_ac1", "exact_match", "pairwise_f1", "box_alpha"]
+    rows = table[(table["level"] == "overall") & table["statistic"].isin(shown)]
+    wide = rows.pivot(index=["group", "images", "annotators"], columns="statistic", values="estimate")[shown]
+    wide = wide.loc[rows.set_index(wide.index.names).index.unique()].reset_index()
+    return wide.assign(group=[printable(name) for name in wide["group"]]).rename_axis(columns=None)
+
+
+def _agreement_record(
+    source: BenchmarkOptions, path: Path | None, first: FirstPass, settings: dict[str, Any], start: float
+) -> dict[str, Any]:
+    from evalkit.reproduction import AGREEMENT_RULES, run_record
+
+    return run_record(
+        source,
+        path.parent if path else Path(),
+        {"benchmark": path.name if path else None, **settings},
+        name=first.name,
+        rules=AGREEMENT_RULES,
+        annotators=first.annotators,
+        groups=first.groups,
+        wall_time_seconds=round(time.perf_counter() - start, 3),
     )
 
 

@@ -16,12 +16,28 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
-from evalkit.metrics import fbeta
-from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError
+from evalkit.errors import REASON_WORDS, REASONS_OF
+from evalkit.metrics import divide, fbeta
+from evalkit.tables import BOX_COLUMNS, Benchmark, EvalkitError, printable
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+REASON_STYLES = {
+    "duplicate": (COLOURS[5], "///"),
+    "wrong_class": (COLOURS[1], "xxx"),
+    "poor_iou": (COLOURS[4], "..."),
+    "nothing": (COLOURS[0], ""),
+    "missed": (COLOURS[0], ""),
+}
+OUTCOME_STYLES = {  # colour, line, width
+    "gold, found": (COLOURS[0], "solid", 1.2),
+    "its match": (COLOURS[2], "dashed", 1.6),
+    "gold, missed": (COLOURS[3], "solid", 3.0),
+    "false": (COLOURS[1], "dotted", 1.8),
+}
+MOST_PRINTED = 26  # rows of a matrix that has its numbers printed
 LONGEST = 30  # characters of a name in a figure
 INK, MUTED, GRID = "#1b1f24", "#57606a", "#d8dee4"
 STYLE = {
@@ -55,8 +71,11 @@ def use_style() -> None:
 
 
 def plain(name: str) -> str:
-    """A name as text for a figure: a dollar sign would begin a formula, and what is very long is cut in its middle."""
-    half = LONGEST // 2
+    """A name as text for a figure: a dollar sign would begin a formula, and what is very long is cut in its middle.
+
+    Control characters, which no SVG may have, are written as escapes.
+    """
+    half, name = LONGEST // 2, printable(name)
     name = name if len(name) <= LONGEST else f"{name[:half]}…{name[-half:]}"
     return name.replace("$", r"\$")
 
@@ -107,6 +126,38 @@ def boxes_per_image(benchmark: Benchmark) -> Axes:
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.15)
     axes.set(xlabel="gold boxes on the image (outlined: clean images)", ylabel="images")
+    return axes
+
+
+def answers(table: pd.DataFrame) -> Axes:
+    """Bars of the share of a model's answers of each kind, with their number where there is room for it.
+
+    ``table`` has the models as index and a column of numbers for each kind, in the order of the bar's parts.
+    """
+    _, axes = plt.subplots(figsize=(7, 1.1 + 0.4 * len(table)))
+    share = table.div(table.sum(axis=1), axis=0)
+    start = np.zeros(len(table))
+    looks = [(COLOURS[0], ""), (COLOURS[4], "///"), (COLOURS[1], "xxx"), ("white", "...")]
+    for (kind, part), (colour, hatch) in zip(share.items(), looks, strict=True):
+        axes.barh(
+            range(len(table)), part, left=start, height=0.7, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.6, label=kind
+        )
+        start += part.to_numpy()
+    for row, valid in enumerate(table.iloc[:, :2].sum(axis=1)):
+        axes.annotate(
+            f"{valid:,} valid",
+            (0, row),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            color="white",
+        )
+    axes.set_yticks(range(len(table)), [plain(str(name)) for name in table.index])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    axes.set(xlabel="share of the images", xlim=(0, 1))
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(table.columns), borderaxespad=0.2, handletextpad=0.4)
     return axes
 
 
@@ -235,13 +286,84 @@ def precision_recall(scores: pd.DataFrame) -> Axes:
     return axes
 
 
+def reasons(counts: pd.DataFrame, models: Sequence[str]) -> Axes:
+    """Stacked bars of the reasons of each model's false boxes (above) and missed boxes (below), in boxes.
+
+    ``counts`` are rows of :func:`evalkit.errors.error_counts` of one scope and threshold; ``models`` are the bars, from above.
+    Each reason has a hatch as well as a colour, and its number where the bar is long enough. Returns the array of both Axes.
+    """
+    _, both = plt.subplots(2, 1, figsize=(7, 2.2 + 0.7 * len(models)), sharex=True)
+    sums = counts.groupby(["outcome", "reason", "model"], observed=True)["count"].sum()
+    longest = sums.groupby(["outcome", "model"], observed=True).sum().max() if len(sums) else 1
+    for axes, (outcome, title) in zip(both, {"fp": "false boxes", "fn": "missed boxes"}.items(), strict=True):
+        start = np.zeros(len(models))
+        for reason in REASONS_OF[outcome]:
+            values = np.array([sums.get((outcome, reason, model), 0) for model in models])
+            colour, hatch = REASON_STYLES[reason]
+            label = REASON_WORDS[reason]
+            bars = axes.barh(
+                range(len(models)), values, left=start, color=colour, hatch=hatch, edgecolor="white", label=label, height=0.7
+            )
+            for bar, value in zip(bars, values, strict=True):
+                text = f"{value:,}"
+                if value > longest * 0.018 * (len(text) + 1):
+                    frame = {"facecolor": "white", "edgecolor": "none", "alpha": 0.9, "pad": 1.2}
+                    place = bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height() / 2
+                    axes.text(*place, text, ha="center", va="center", fontsize=8, color=INK, bbox=frame)
+            start += values
+        axes.set(xlabel=title)
+        axes.grid(visible=False, axis="y")
+        axes.margins(x=0.02)
+        axes.tick_params(labelbottom=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_yticks(range(len(models)), [plain(str(name)) for name in models])
+        axes.invert_yaxis()
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2, handletextpad=0.4)
+    return both
+
+
+def confusion(counts: pd.DataFrame) -> Axes:
+    """The matrix of gold classes (rows) by predicted classes (columns), with *nothing* last on either side.
+
+    ``counts`` are rows of :func:`evalkit.errors.confusion` of one model, scope and threshold. Only classes that occur have a
+    row and a column. The ground is shaded by the share of the row; boxes are printed where the matrix is small enough.
+    """
+    names = [name for name in counts["gold"].cat.categories if name in {*counts["gold"], *counts["predicted"]}]
+    at = {name: place for place, name in enumerate(names)}
+    boxes = np.zeros((len(names) + 1,) * 2, int)
+    for gold, predicted, count in counts[["gold", "predicted", "count"]].itertuples(index=False):
+        boxes[at.get(gold, -1), at.get(predicted, -1)] = count
+    share = divide(boxes, boxes.sum(axis=1, keepdims=True))
+    side = len(boxes)
+    size = max(3.2, min(0.55 * side, 8))
+    _, axes = plt.subplots(figsize=(size + 1.2, size + 0.6))
+    axes.imshow(np.where(boxes > 0, share, np.nan), cmap="Blues", vmin=0, vmax=1.15, aspect="auto")
+    for row, column in np.argwhere(boxes) if side <= MOST_PRINTED else ():
+        colour = "white" if share[row, column] > 0.6 else INK
+        text = {"ha": "center", "va": "center", "fontsize": 8, "color": colour}
+        axes.text(column, row, f"{boxes[row, column]:,}", **text)
+    labels = [*(plain(name) for name in names), "nothing"]
+    font = {"fontsize": 9 if side <= MOST_PRINTED else 6}
+    axes.set_yticks(range(side), labels, **font)
+    axes.set_xticks(range(side), labels, rotation=90, **font)
+    for line in (axes.axhline, axes.axvline):
+        line(side - 1.5, color=MUTED, linewidth=1)
+    axes.grid(visible=False)
+    axes.set(ylabel="gold", xlabel="predicted")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_ticklabels()[-1].set_fontstyle("italic")
+    return axes
+
+
 def pictures(
     benchmark: Benchmark, image_ids: Sequence[str], *, matches: pd.DataFrame | None = None, columns: int = 3
 ) -> np.ndarray:
     """Pictures with their gold boxes and class names; with ``matches``, those of one model and threshold, also what it found.
 
     Gold boxes are solid lines. In ``matches``, a matched prediction is dashed, a false one dotted, and a missed gold box
-    thick. A picture whose file is not there is an empty canvas of the right size, or of the boxes' extent.
+    thick (see :func:`outcomes_key`); only false and missed boxes are named. A picture whose file is not there is an empty
+    canvas of the right size, or of the boxes' extent.
 
     Returns the array of Axes.
     """
@@ -254,10 +376,12 @@ def pictures(
     images = benchmark.images.set_index("image_id")
     for axes, image_id in zip(grid.flat, image_ids, strict=False):
         gold = benchmark.gold[benchmark.gold["image_id"] == image_id]
-        _canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
+        canvas(axes, images.loc[image_id], gold, benchmark.image_folder)
         if matches is None:
             for row in gold.itertuples(index=False):
-                _box(axes, row[2:6], plain(str(row[1])), COLOURS[0], "solid", 1.8)
+                draw_box(axes, row[2:6], COLOURS[0], "solid", 1.8)
+                right = row[2] > sum(axes.get_xlim()) / 2  # a name grows into the picture
+                _name(axes, row[4] if right else row[2], row[3], plain(str(row[1])), right=right)
         else:
             _outcomes(axes, matches[matches["image_id"] == image_id])
         axes.set_title(plain(f"{image_id}" + ("" if len(gold) else " (clean)")), fontsize=8, color=INK)
@@ -267,19 +391,54 @@ def pictures(
     return grid
 
 
+def outcomes_key() -> Axes:
+    """The key to :func:`pictures` with ``matches``: how the lines of each kind of box look."""
+    _, axes = plt.subplots(figsize=(5.2, 0.62))
+    axes.set(xlim=(0, 5.2), ylim=(0.62, 0))
+    for place, (name, style) in enumerate(OUTCOME_STYLES.items()):
+        draw_box(axes, [0.1 + 1.3 * place, 0.12, 0.4 + 1.3 * place, 0.5], *style)
+        axes.text(0.5 + 1.3 * place, 0.31, name, va="center", fontsize=8, color=INK)
+    axes.axis("off")
+    return axes
+
+
 def _outcomes(axes: Axes, matches: pd.DataFrame) -> None:
-    styles = {"tp": (COLOURS[2], "dashed", 1.6), "fp": (COLOURS[1], "dotted", 1.8), "fn": (COLOURS[3], "solid", 2.6)}
-    words = {"tp": "", "fp": "false: ", "fn": "missed: "}
+    """The boxes of one image, and the classes of those that are wrong, as far as there is room for names."""
+    named = []
     for row in matches.to_dict("records"):
-        side = "gold" if row["outcome"] == "fn" else "predicted"
+        gold, predicted = ([row[f"{side}_{name}"] for name in BOX_COLUMNS] for side in ("gold", "predicted"))
         if row["outcome"] == "tp":
-            _box(axes, [row[f"gold_{name}"] for name in BOX_COLUMNS], "", COLOURS[0], "solid", 1.2)
-        colour, line, width = styles[row["outcome"]]
-        box = [row[f"{side}_{name}"] for name in BOX_COLUMNS]
-        _box(axes, box, words[row["outcome"]] + plain(str(row["class"])), colour, line, width)
+            draw_box(axes, gold, *OUTCOME_STYLES["gold, found"])
+            draw_box(axes, predicted, *OUTCOME_STYLES["its match"])
+        elif row["outcome"] == "fn":
+            draw_box(axes, gold, *OUTCOME_STYLES["gold, missed"])
+            named.insert(0, (gold, str(row["class"])))
+        else:
+            draw_box(axes, predicted, *OUTCOME_STYLES["false"])
+            named.append((predicted, str(row["class"])))
+    name_where_free(axes, named)
 
 
-def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
+def name_where_free(axes: Axes, named: list[tuple[list[float], str]]) -> None:
+    """Names above or below their boxes; one that would lie on another is left out, as the lines tell what matters."""
+    width, height = axes.get_xlim()[1], axes.get_ylim()[0]
+    point = max(width / 215, height / 175)  # pixels of the picture to a point of type, about
+    taken: list[tuple[float, float, float, float]] = []
+    for (x_min, y_min, x_max, y_max), name in named:
+        text = plain(name)
+        wide, high = 4.1 * point * len(text) + 2 * point, 9 * point
+        right = x_min + wide > width
+        left = x_max - wide if right else x_min
+        for top in (y_min - high, y_max):
+            place = left, top, left + wide, top + high
+            inside = top >= 0 and top + high <= height
+            if inside and not any(place[0] < b[2] and b[0] < place[2] and place[1] < b[3] and b[1] < place[3] for b in taken):
+                taken.append(place)
+                _name(axes, x_max if right else x_min, top + high, text, right=right)
+                break
+
+
+def canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | None) -> None:
     """The picture, or an empty canvas of its size."""
     path = folder / image["file_name"] if folder is not None and isinstance(image["file_name"], str) else None
     if path is not None and path.is_file():
@@ -294,16 +453,17 @@ def _canvas(axes: Axes, image: pd.Series, boxes: pd.DataFrame, folder: Path | No
     axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=MUTED, linewidth=0.8))
 
 
-def _box(axes: Axes, box: Sequence[float], name: str, colour: str, line: str, width: float) -> None:
+def draw_box(axes: Axes, box: Sequence[float], colour: str, line: str, width: float) -> None:
     x_min, y_min, x_max, y_max = box
     shape = {"width": x_max - x_min, "height": y_max - y_min, "fill": False}
     axes.add_patch(Rectangle((x_min, y_min), **shape, edgecolor="white", linewidth=width + 1.6))
     axes.add_patch(Rectangle((x_min, y_min), **shape, edgecolor=colour, linewidth=width, linestyle=line))
-    if name:
-        frame = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
-        right = x_min > sum(axes.get_xlim()) / 2  # a name grows into the picture
-        style = {"fontsize": 7, "color": INK, "va": "bottom", "ha": "right" if right else "left", "bbox": frame}
-        axes.text(x_max if right else x_min, y_min, name, clip_on=True, **style)
+
+
+def _name(axes: Axes, x: float, y: float, name: str, *, right: bool) -> None:
+    frame = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
+    style = {"fontsize": 7, "color": INK, "va": "bottom", "ha": "right" if right else "left", "bbox": frame}
+    axes.text(x, y, name, clip_on=True, **style)
 
 
 def _line(number: int) -> dict:

@@ -103,13 +103,15 @@ def bootstrap(
     jobs: int = 1,
     wanted: Sequence[str] = SCOPES,
     images: np.ndarray | None = None,
+    block: np.ndarray | None = None,
 ) -> Replicates:
     """Score every model on resampled images, for every scope, task, threshold, domain and class.
 
     Images are drawn with replacement from the images of the scope, in the order of their ids; scopes with the same images
     share the draws, and so do models, tasks and classes. Inside a replicate 0/0 is undefined, and a macro average has the
     classes that are represented in it. ``wanted`` are the scopes to do, ``images`` a mask of shape
-    (images,) that leaves those of a slice; ``jobs`` changes the time only.
+    (images,) that leaves those of a slice; ``jobs`` changes the time only. With ``block``, the block of each image, blocks are
+    drawn instead, in the order of their names.
 
     Raises EvalkitError for fewer than 100 replicates, fewer than one job, and a statistic that is not in ``RATIOS``.
     """
@@ -130,13 +132,16 @@ def bootstrap(
         chosen = order[images[order]]
         sides = csr_array(np.column_stack([clean[chosen], *(with_boxes[model, chosen] for model in wanted)]).astype(float))
         matrix = hstack([*(matrices[model][chosen] for model in wanted), sides], format="csr").T.tocsr()
+        if block is not None:
+            units = np.unique(np.asarray(block, dtype=object)[chosen].astype(str), return_inverse=True)[1]
+            matrix = (matrix @ csr_array((np.ones(len(chosen)), (np.arange(len(chosen)), units)))).tocsr()
         parts: list[list] = [[] for _ in wanted]
-        for weight in weights(len(chosen), replicates=replicates, seed=seed):
+        for weight in weights(matrix.shape[1], replicates=replicates, seed=seed):
             totals = (matrix @ np.ascontiguousarray(weight.T, dtype=float)).T
             per_model = np.split(totals, len(kinds) * n_classes * len(OUTCOMES) * np.arange(1, len(wanted) + 1), axis=1)
             for at, part in enumerate(parts):
-                block = per_model[at].reshape(-1, n_classes, len(OUTCOMES))
-                pooled, listed = pools @ block, block[:, :n_listed]
+                counted = per_model[at].reshape(-1, n_classes, len(OUTCOMES))
+                pooled, listed = pools @ counted, counted[:, :n_listed]
                 scored = {
                     name: averages(listed, pooled, rows, RATIOS[name], zero_division=np.nan).reshape(-1, len(kinds), len(rows))
                     for name in statistics

@@ -19,9 +19,10 @@ from pandas.io.formats.style import Styler
 
 from evalkit.intervals import DEGENERATE, LEAST_REPLICATES
 from evalkit.published import failed, summary
-from evalkit.tables import Benchmark, EvalkitError
+from evalkit.tables import Benchmark, EvalkitError, printable
 
 DASH = "–"
+JOINER = "\u2060"  # forbids a line break
 
 
 def _is_text(value: Any) -> bool:
@@ -54,6 +55,7 @@ PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "level": (lambda value: _is_threshold(value) and value < 1, "must be a number between 0 and 1"),
     "seed": (_is_whole, "must be a whole number from 0 on"),
+    "block": (_is_text, 'must be text, a column or a pattern, "" for none'),
     "allow_differences": (lambda value: isinstance(value, bool), "must be true or false"),
 }
 
@@ -77,19 +79,30 @@ def check_parameters(**parameters: Any) -> None:
         )
 
 
+def visible(text: Any, kept: str = JOINER) -> str:
+    """Text for a page: control characters and broken ones are written as escapes, but for those that are ``kept``."""
+    text = str(text)
+    return text if text.isprintable() else "".join(one if one in kept else printable(one) for one in text)
+
+
+def _escaped(text: Any) -> str:
+    """Text as HTML that shows it."""
+    return html.escape(visible(text))
+
+
 def note(benchmark: Benchmark) -> HTML:
     """Show the benchmark's note as a box that stands out; nothing if it has none."""
     if not benchmark.note:
         return HTML("<!-- no note -->")
-    text = html.escape(benchmark.note)
+    text = _escaped(benchmark.note)
     return HTML(f'<div class="admonition note"><p class="admonition-title">About these data</p><p>{text}</p></div>')
 
 
 def banner(benchmark: Benchmark, **parameters: Any) -> HTML:
     """Show what a page reports on: the benchmark's name and size, the parameters of the run, and the note."""
-    parts = [f"<strong>{html.escape(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
+    parts = [f"<strong>{_escaped(benchmark.name)}</strong>", f"{len(benchmark.images):,} images"]
     shown = {name: value for name, value in parameters.items() if value != []}  # an empty list is "all of them"
-    parts += [f"{name} <code>{html.escape(json.dumps(value, ensure_ascii=False))}</code>" for name, value in shown.items()]
+    parts += [f"{name} <code>{_escaped(json.dumps(value, ensure_ascii=False))}</code>" for name, value in shown.items()]
     return HTML(f'<p class="run">{" · ".join(parts)}</p>{note(benchmark).data}')
 
 
@@ -102,7 +115,7 @@ def picture(figure: Figure, *, alt: str) -> HTML:
     with matplotlib.rc_context({"svg.hashsalt": "evalkit"}):
         figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
     data = base64.b64encode(buffer.getvalue()).decode()
-    return HTML(f'<img class="figure" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">')
+    return HTML(f'<img class="figure" alt="{_escaped(alt)}" src="data:image/svg+xml;base64,{data}">')
 
 
 def scope_to_show(scores: pd.DataFrame) -> tuple[str, str]:
@@ -116,7 +129,7 @@ def scope_to_show(scores: pd.DataFrame) -> tuple[str, str]:
 def spans(scores: pd.DataFrame, statistic: str = "f2") -> pd.Series:
     """Intervals as text, such as ``0.790–0.830``; a dash where there is none, a star where nothing varies."""
     low, high = scores[f"{statistic}_low"], scores[f"{statistic}_high"]
-    text = low.map("{:.3f}\u2060–\u2060".format) + high.map("{:.3f}".format)  # word joiners: it must not break
+    text = low.map(f"{{:.3f}}{JOINER}–{JOINER}".format) + high.map("{:.3f}".format)
     text = text.mask(scores["reason"] == DEGENERATE, low.map("{:.3f}*".format))
     return text.where(low.notna(), DASH)
 
@@ -128,13 +141,13 @@ def verdict(benchmark: Benchmark, headline: pd.DataFrame, *, iou: float, where: 
     """
     size = f"{len(benchmark.images):,} image" + "s" * (len(benchmark.images) != 1)
     models = f"{len(headline):,} model" + "s" * (len(headline) != 1)
-    text = f"<strong>{html.escape(benchmark.name)}</strong>: {models} on {size}, scored on {html.escape(where)}. "
+    text = f"<strong>{_escaped(benchmark.name)}</strong>: {models} on {size}, scored on {_escaped(where)}. "
     if headline["f2"].isna().all() or not headline["n_gold"].max() > 0:
         text += "No headline score is defined there, because there is no gold box to find; the false alarms are what counts."
     else:
         best = headline.iloc[0]
         text += (
-            f"By F2 for boxes at IoU {iou:.2f}, the headline score, the best is <strong>{html.escape(str(headline.index[0]))}"
+            f"By F2 for boxes at IoU {iou:.2f}, the headline score, the best is <strong>{_escaped(headline.index[0])}"
             f"</strong> with <strong>{best['f2']:.3f}</strong> (from 0 to 1, higher is better"
         )
         sure = not pd.isna(best["f2_low"])
@@ -149,7 +162,7 @@ def reproduced(checks: Mapping[str, pd.DataFrame]) -> HTML:
     told = "; ".join(summary(check, table=table) for table, check in checks.items())
     wrong = sum(map(failed, checks.values()))
     title = "Published values are not reproduced" if wrong else "Published values are reproduced"
-    words = html.escape(told[0].upper() + told[1:])
+    words = _escaped(told[0].upper() + told[1:])
     return HTML(
         f'<div class="admonition {"danger" if wrong else "tip"}"><p class="admonition-title">{title}</p><p>{words}.</p></div>'
     )
@@ -160,28 +173,65 @@ def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:
 
     All text is escaped, since class names and ids come from other people's files.
     """
-    shown = frame.rename(columns=lambda name: html.escape(str(name)))
+    shown = frame.rename(columns=_escaped)
     shown = shown.rename_axis(columns=None).reset_index(drop=frame.index.name is None)
     styler = shown.style.hide(axis="index")
     numbers = [name for name in shown if pd.api.types.is_numeric_dtype(shown[name])]
     for name in shown:
         if name not in numbers:
-            styler = styler.format(str, subset=[name], na_rep=DASH, escape="html")
+            styler = styler.format(visible, subset=[name], na_rep=DASH, escape="html")
         elif pd.api.types.is_float_dtype(shown[name]):
             styler = styler.format("{:.3f}", subset=[name], na_rep=DASH)
         else:
             styler = styler.format("{:,}", subset=[name], na_rep=DASH)
     right = [{"selector": "th, td", "props": "text-align: right; font-variant-numeric: tabular-nums"}]
     styler = styler.set_table_styles({name: right for name in numbers}, overwrite=False)
-    return styler.set_caption(html.escape(caption)) if caption else styler
+    return styler.set_caption(_escaped(caption)) if caption else styler
 
 
-def folded(parts: Sequence[tuple[str, pd.DataFrame]]) -> HTML:
-    """Tables that open one by one at their title."""
-    blocks = [f"<details><summary>{html.escape(title)}</summary>{table(frame).to_html()}</details>" for title, frame in parts]
+def shortened(text: str, length: int = 400) -> str:
+    """Text of at most ``length`` characters; of what is longer the beginning and the end, with the number left out between.
+
+    >>> shortened("abcdefghij", 4)
+    'abc … 6 characters … j'
+    """
+    if len(text) <= length:
+        return text
+    tail = length // 4
+    head = length - tail
+    return f"{text[:head]} … {len(text) - length:,} characters … {text[len(text) - tail :]}"
+
+
+def quotations(examples: pd.DataFrame) -> HTML:
+    """Texts of models, each under its ``name`` and ``meaning`` and with its ``model`` and ``image_id``; shortened and escaped.
+
+    Control characters and broken ones are written as escapes; line breaks and tabs are kept.
+    """
+    blocks = []
+    for one in examples.to_dict("records"):
+        text = visible(shortened(one["text"]), kept="\n\t") or "(nothing)"
+        where = f"{_escaped(one['model'])}, image {_escaped(one['image_id'])}"
+        title = f"<dt><code>{_escaped(one['name'])}</code> – {_escaped(one['meaning'])}</dt>"
+        blocks.append(f"{title}<dd>{where}<pre>{html.escape(text)}</pre></dd>")
+    return HTML(f'<dl class="quotations">{"".join(blocks)}</dl>')
+
+
+def folded(parts: Sequence[tuple[str, pd.DataFrame | HTML]], *, first_open: bool = False) -> HTML:
+    """Tables, or what else a page shows, that open one by one at their title."""
+    blocks = []
+    for title, part in parts:
+        shown = part.data if isinstance(part, HTML) else table(part).to_html()
+        opened = " open" if first_open and not blocks else ""
+        blocks.append(f"<details{opened}><summary>{_escaped(title)}</summary>{shown}</details>")
     return HTML("\n".join(blocks))
+
+
+def gallery(pictures: Sequence[tuple[str, HTML]]) -> HTML:
+    """Pictures with a line of text below each, as many side by side as the page is wide."""
+    parts = [f"<figure>{shown.data}<figcaption>{_escaped(text)}</figcaption></figure>" for text, shown in pictures]
+    return HTML(f'<div class="gallery">{"".join(parts)}</div>')
 
 
 def say(text: str) -> HTML:
     """A sentence as a cell's result."""
-    return HTML(f"<p>{html.escape(text)}</p>")
+    return HTML(f"<p>{_escaped(text)}</p>")

@@ -36,6 +36,13 @@ RULES = {
     "macro": "mean over the classes with any TP, FP or FN in the scope; names outside the class list are not among them",
     "macro_gold": "mean over the classes with gold in the scope",
 }
+AGREEMENT_RULES = {
+    **{name: RULES[name] for name in ("iou", "matcher", "confidence")},
+    "unit": "the image; the raters are its annotators, and an annotator without a row did not see it",
+    "domain, overall": "ratio of sums over the classes that some annotator of the group marked",
+    "box_alpha": "largest number of pairs whatever the class, among those the most of equal class",
+    "bootstrap": "images of the group in the order of their ids, or blocks in the order of their names",
+}
 
 POINT_RULES = {
     "strict": "TP = min(M, P, G), FP = P - TP, FN = G - TP, micro; exact counts and empty answers have rules of their own",
@@ -102,8 +109,10 @@ def input_hashes(options: BenchmarkOptions, folder: Path) -> Iterator[tuple[str,
     """What a benchmark reads, by its role, and SHA-256 of each file (or folder of files), but for the pictures."""
     said = [("classes", options.classes), ("slices", options.slices)]
     said += [("semantic", options.semantic.path)] if options.semantic else []
-    for role, one in [("gold", options.gold), *((f"predictions {name}", one) for name, one in options.predictions.items())]:
-        said += [(role, one.path), (f"{role}, names", one.names), (f"{role}, sizes", one.sizes)]
+    files = {"gold": options.gold, **{f"predictions {name}": one for name, one in options.predictions.items()}}
+    files["first pass"] = options.first_pass
+    for role, one in ((role, one) for role, one in files.items() if one is not None):
+        said += [(role, one.path)] + [(f"{role}, {name}", getattr(one, name)) for name in ("names", "sizes", "assignments")]
     published = msgspec.structs.asdict(options.published)
     said += [(f"published {table}", one.path) for table, one in published.items() if one is not None]
     yield from _hashes([*said, *_point_files(options.points)], folder)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import math
 import re
@@ -223,16 +224,17 @@ EMPTY_WORD = re.compile(r"(?P<fence>```(?:\w++\s)?\s*+)?(?:no[ _-]object|none|nu
 OPENING = re.compile(r"(?:```\w*+\s*+)?(?P<bracket>[\[{])|[\]}]|```")
 OPENS, CLOSES = frozenset("[{"), frozenset("]}")
 CLOSING_FENCE = re.compile(r"\s*+(?:```|\Z)")
-FLAT_LIST = r"\[[^\[\]{}\"']*+\]"
+FLAT_LIST = rf"\[(?:[^\[\]{{}}\"']++|{DOUBLE}|{SINGLE})*+\]"
 FLAT_OBJECT = rf"\{{(?:[^\[\]{{}}\"']++|{DOUBLE}|{SINGLE}|{FLAT_LIST})*+\}}"
-BRACKET = re.compile(rf"{FLAT_OBJECT}|{FLAT_LIST}|\[|\]|\{{|\}}|{DOUBLE}|{SINGLE}", re.DOTALL)
+LIST = rf"\[(?:[^\[\]{{}}\"']++|{DOUBLE}|{SINGLE}|{FLAT_OBJECT})*+\]"
+BRACKET = re.compile(rf"{LIST}|{FLAT_OBJECT}|\[|\]|\{{|\}}|{DOUBLE}|{SINGLE}", re.DOTALL)
 NEXT_OBJECT = re.compile(r"\s*+,")
-MENDABLE = re.compile(
-    rf"{DOUBLE}(?:[^\"',NTF]++|{DOUBLE}|,(?!\s*+[\]}}]))*+"  # as much as can stay in one piece
-    rf"|{SINGLE}|,(?<=[\w\]}}\"'],)(?=\s*+[\]}}])|None|True|False",
-    re.DOTALL,
-)
+STRING = re.compile(f"({DOUBLE}|{SINGLE})", re.DOTALL)
+TRAILING_COMMA = re.compile(r",(?<=[\w\]}\"'],)(?=\s*+[\]}])")
+WORD = re.compile("None|True|False")
+WORDS = {"None": "null", "True": "true", "False": "false"}
 ESCAPE = re.compile(r"\\.|\"", re.DOTALL)
+UNESCAPED = {"\\'": "'", '"': '\\"'}
 SURROGATE = re.compile("[\ud800-\udfff]")
 DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
@@ -251,9 +253,11 @@ def _readings(answer: str, key: str) -> list[Reading]:
     """What the blocks of an answer say; where it is nothing but a list, no block need be looked for."""
     whole = answer.removeprefix("```json").removesuffix("```").strip() if answer[0] == "`" else answer
     if whole.startswith("[") and whole.endswith("]"):
+        if short := _short(whole, key):
+            return [short]
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
-            return [_json(whole, key)]
-    return [_reading(block, key) for block in _blocks(answer)]
+            return [_objects(DECODER.decode(whole), key)]
+    return [(block != whole and _short(block, key)) or _long(block, key) for block in _blocks(answer)]
 
 
 def _blocks(text: str) -> list[str]:
@@ -310,55 +314,70 @@ def _closing(text: str, start: int) -> int:
 # -- the block --------------------------------------------------------------------------------------------------------
 
 
-def _reading(block: str, key: str) -> Reading:
+def _short(text: str, key: str) -> Reading | None:
+    """The reading of a list that is JSON, or is so once quotes are exchanged and a comma is dropped, which is most answers.
+
+    None for whatever needs a second look. What was exchanged or dropped within a string would leave the text no better JSON
+    than before, so what is read here was a quote around a string, or a comma outside.
+    """
+    if clean := _clean(text, key):
+        return clean
+    repairs: tuple[str, ...] = ()
+    if "'" in text and '"' not in text:
+        text, repairs = text.replace("'", '"'), ("python_literal",)
+        if clean := _clean(text, key, *repairs):
+            return clean
+    text, commas = TRAILING_COMMA.subn("", text)
+    return _clean(text, key, *repairs, "trailing_comma") if commas == 1 else None
+
+
+def _long(block: str, key: str) -> Reading:
     """The labels and the numbers of a block. One that is not JSON gets a second try with its repairs."""
-    mended: Counter[str] = Counter()
     try:
         with contextlib.suppress(json.JSONDecodeError):
-            return _json(block, key)
-        text = MENDABLE.sub(lambda token: _mended(token[0], mended), block)
-        words = mended.pop("word", 0)
-        if mended["trailing_comma"] > 1 or (words and not mended["python_literal"]):
-            raise _Unreadable("not_json")
-        return _json(text, key, *mended)
+            return _objects(DECODER.decode(block), key)
+        text, repairs = _mended(block)
+        return _clean(text, key, *repairs) or _objects(DECODER.decode(text), key, *repairs)
     except json.JSONDecodeError:
         raise _Unreadable("not_json") from None
     except RecursionError:
         raise _Unreadable("too_deep") from None
 
 
-def _json(text: str, key: str, *repairs: str) -> Reading:
-    """The reading of text that is JSON, after these repairs. Raises JSONDecodeError, or RecursionError if too deep."""
-    labels, values, more = _clean(text, key) or _objects(DECODER.decode(text), key)
-    return labels, values, tuple(sorted({*repairs, *more}))
-
-
-def _clean(text: str, key: str) -> Reading | None:
-    """The reading of a JSON list with nothing out of the way, which is most answers; None for whatever needs a second look."""
+def _clean(text: str, key: str, *repairs: str) -> Reading | None:
+    """The reading of a JSON list with nothing out of the way but decimal strings, after these repairs; else None."""
     if "\\" in text:  # a key may be written in another way
         return None
     try:
-        items = _decoder(key).decode(text)
+        try:
+            items = _decoder(key, float).decode(text)
+        except msgspec.ValidationError:
+            items = _decoder(key, str).decode(text)
+            repairs = tuple(sorted((*repairs, "decimal_strings")))
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     if not len(items) == text.count(f'"{key}"') == text.count('"label"'):  # else a key may be there twice
         return None
-    labels = [item.label for item in items]
-    return (labels, [item.box for item in items], ()) if all(map(str.strip, labels)) else None
+    labels, boxes = [item.label for item in items], [item.box for item in items]
+    if "decimal_strings" in repairs:
+        if not all(map(DECIMAL.fullmatch, itertools.chain.from_iterable(boxes))):
+            return None
+        boxes = [tuple(map(float, box)) for box in boxes]
+    return (labels, boxes, repairs) if all(map(str.strip, labels)) else None
 
 
 @functools.cache
-def _decoder(key: str) -> msgspec.json.Decoder:
-    box = ("box", tuple[float, float, float, float], msgspec.field(name=key))
+def _decoder(key: str, number: type) -> msgspec.json.Decoder:
+    box = ("box", tuple[number, number, number, number], msgspec.field(name=key))
     return msgspec.json.Decoder(list[msgspec.defstruct("Item", [box, ("label", str)], forbid_unknown_fields=True, gc=False)])
 
 
-def _objects(said: Any, key: str) -> Reading:
-    """The reading of a decoded list of objects, or of a single one."""
-    repairs = set()
+def _objects(said: Any, key: str, *repairs: str) -> Reading:
+    """The reading of a decoded list of objects, or of a single one, after these repairs."""
+    found = set(repairs)
     if isinstance(said, dict):
         said = [said]
-        repairs.add("single_object")
+        found.add("single_object")
     other_keys = KEYS - {key}
     labels, values = [], []
     for item in said:
@@ -374,24 +393,35 @@ def _objects(said: Any, key: str) -> Reading:
         if not isinstance(box, list) or len(box) != 4:
             raise _Unreadable("null_box" if box is None else "bad_box")
         if set(map(type, box)) != {float}:
-            box = [_coordinate(value) for value in box]
-            repairs.add("decimal_strings")
+            box = [*map(_coordinate, box)]
+            found.add("decimal_strings")
         labels.append(label)
         values.append(tuple(box))
-    return labels, values, tuple(repairs)
+    return labels, values, tuple(sorted(found))
 
 
-def _mended(token: str, mended: Counter[str]) -> str:
-    """What stands for a token in JSON. Strings are closed here: within brackets that close, none is left open."""
-    if token[0] == '"':
-        return token
-    if token[0] != "'":
-        mended["trailing_comma" if token == "," else "word"] += 1
-        return {",": "", "None": "null", "True": "true", "False": "false"}[token]
-    mended["python_literal"] += 1
-    text = token[1:-1]
+def _mended(block: str) -> tuple[str, list[str]]:
+    """A block with its repairs, and their names. Strings are closed: within brackets that close, none is left open."""
+    parts = STRING.split(block)
+    strings = parts[1::2]
+    outside, commas = TRAILING_COMMA.subn("", '"'.join(parts[::2]))  # nothing but a string has a quotation mark there
+    outside, words = WORD.subn(lambda word: WORDS[word[0]], outside)
+    quoted = {string: _in_double_quotes(string) for string in set(strings)}
+    literal = any(string[0] == "'" for string in quoted)
+    if commas > 1 or (words and not literal):
+        raise _Unreadable("not_json")
+    parts[::2] = outside.split('"')
+    parts[1::2] = map(quoted.get, strings)
+    return "".join(parts), ["python_literal"] * literal + ["trailing_comma"] * commas
+
+
+def _in_double_quotes(string: str) -> str:
+    """A string token as JSON has it."""
+    if string[0] == '"':
+        return string
+    text = string[1:-1]
     if '"' in text or "\\" in text:
-        text = ESCAPE.sub(lambda found: {"\\'": "'", '"': '\\"'}.get(found[0], found[0]), text)
+        text = ESCAPE.sub(lambda found: UNESCAPED.get(found[0], found[0]), text)
     return f'"{text}"'
 
 

@@ -1,4 +1,4 @@
-"""Toytown, the built-in sample benchmark: drawn street pictures, their exact boxes and six models' answers; points too.
+"""Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models' answers, a first pass, points.
 
 Everything follows from the seed. The only source of chance is `random.Random(text).random()`, whose sequence Python
 guarantees; arithmetic is whole-numbered or plain + - * /, so pixels and text are the same on every machine. Each image
@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image
 
 from evalkit.formats.writing import replace_folder
+from evalkit.sample_text import say
 from evalkit.tables import EvalkitError
 
 SEED = 20260817
@@ -24,7 +25,6 @@ MARK = "# Written by evalkit sample"
 NOTE = "Built-in sample, drawn by a program; these are not published results."
 SIZES = [(320, 240), (400, 300), (240, 320), (300, 300)]
 NEGATIVES, CROWDS = 0.20, 0.15
-REASONS = ["truncated", "no list", "bad item", "other convention"]
 OUTSIDE = ["unicorn", "rubbish", "hole in the road"]
 
 Box = tuple[float, float, float, float]
@@ -71,8 +71,10 @@ class Model(NamedTuple):
     weak: dict[str, float]  # factor on `hit` by domain
     score: bool = False
     clip: bool = False
-    swap: bool = False
-    invalid: float = 0.0
+    text: str = ""  # the reader of a model that answers in its own words
+    swap: bool = False  # says y first, against its reader
+    slips: float = 0.0
+    faults: float = 0.0
     missing: float = 0.0
     outside: float = 0.0
     flat: float = 0.0
@@ -115,8 +117,10 @@ KINDS = [
 MODELS = [
     Model("cautious", 0.82, 0.40, 0.18, 0.03, 0.00, 0.02, 0.01, 2, {"vandalism": 0.60}, score=True, clip=True),
     Model("eager", 0.97, 0.93, 0.34, 0.14, 0.30, 0.42, 0.04, 1, {"road surface": 0.90}, score=True, flat=0.002),
-    Model("talker", 0.91, 0.86, 0.30, 0.08, 0.02, 0.08, 0.03, 1, {"street furniture": 0.75}, clip=True, invalid=0.06),
-    Model("swapper", 0.90, 0.80, 0.14, 0.04, 0.03, 0.08, 0.03, 1, {"cleanliness": 0.85}, swap=True),
+    Model("talker", 0.91, 0.86, 0.30, 0.08, 0.02, 0.08, 0.03, 1, {"street furniture": 0.75}, clip=True, text="qwen-boxes",
+          slips=0.12, faults=0.10),
+    Model("swapper", 0.90, 0.80, 0.14, 0.04, 0.03, 0.08, 0.03, 1, {"cleanliness": 0.85}, clip=True, text="qwen-boxes",
+          swap=True),
     Model("dropout", 0.88, 0.80, 0.32, 0.14, 0.04, 0.12, 0.20, 1, {"cleanliness": 0.80}, clip=True, missing=0.08,
           near=True),
     Model("loose", 0.90, 0.85, 0.40, 0.34, 0.05, 0.15, 0.05, 1, {"road surface": 0.70}, outside=0.05),
@@ -193,12 +197,10 @@ def scene(seed: int, number: int) -> Scene:
 
 
 def predict(model: Model, shown: Scene, seed: int, number: int) -> dict | None:
-    """The model's row for an image: gold as its character distorts it, plus false boxes; None when it has no row."""
+    """What the model sees on an image: gold as its character distorts it, plus false boxes; None when it has no row."""
     draw = _stream(seed, model.name, number)
     if draw() < model.missing:
         return None
-    if draw() < model.invalid:
-        return {"image_id": shown.image_id, "status": "invalid", "reason": _pick(draw, REASONS)}
     boxes = []
     for kind, box in shown.boxes:
         small = (box[2] - box[0]) * (box[3] - box[1]) < 900
@@ -209,6 +211,18 @@ def predict(model: Model, shown: Scene, seed: int, number: int) -> dict | None:
         kind = _pick(draw, KINDS, [kind.weight + 4 for kind in KINDS])
         boxes.append(_answer(model, kind, _place(draw, kind, shown.width, shown.height), shown, draw, 0.05))
     return {"image_id": shown.image_id, "boxes": boxes}
+
+
+def in_words(model: Model, row: dict, shown: Scene, seed: int, number: int) -> dict:
+    """A row of ``predict`` as the model's own text, edges from 0 to 1000."""
+    sides = (shown.width, shown.height) * 2
+    items = []
+    for one in row["boxes"]:
+        left, top, right, bottom = (round(edge * 1000 / side) for edge, side in zip(one["box"], sides, strict=True))
+        box = [top, left, bottom, right] if model.swap else [left, top, right, bottom]
+        items.append({"bbox_2d": box, "label": one["class"]})
+    draw = _stream(seed, f"{model.name}, in words", number)
+    return {"image_id": row["image_id"], **say(items, draw, slips=model.slips, faults=model.faults)}
 
 
 def picture(shown: Scene, seed: int, number: int) -> np.ndarray:
@@ -282,8 +296,6 @@ def _answer(model: Model, kind: Kind, box: Box, shown: Scene, draw: Draw, floor:
         edges = [min(max(edge, 0), size) for edge, size in zip(edges, (shown.width, shown.height) * 2, strict=True)]
     if draw() < model.flat:
         edges[3] = edges[1]
-    if model.swap:
-        edges = [edges[1], edges[0], edges[3], edges[2]]
     row = {"class": name, "box": [round(edge, model.digits) for edge in edges]}
     return row | {"score": round(floor + 0.54 * draw(), 2)} if model.score else row
 
@@ -340,6 +352,7 @@ def _paint_house(canvas: np.ndarray, draw: Draw, x0: int, y0: int, x1: int, y1: 
 
 
 def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> None:
+    from evalkit.sample_first_pass import write_first_pass  # which draws on the scenes above
     from evalkit.sample_points import write_points  # which draws on the scenes above
 
     (folder / "images").mkdir(parents=True)
@@ -354,7 +367,8 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
         gold.append(about | {"boxes": boxes})
         for model in MODELS:
             row = predict(model, shown, seed, number)
-            answers[model.name] += [row] if row else []
+            if row:
+                answers[model.name].append(in_words(model, row, shown, seed, number) if model.text else row)
     classes = [f"{number},{kind.name},{kind.domain}" for number, kind in enumerate(KINDS, 1)]
     _write_lines(folder / "classes.csv", ["class_id,class_name,domain", *classes])
     _write_lines(folder / "gold.jsonl", map(json.dumps, gold))
@@ -374,7 +388,8 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
             f"semantic: {{path: semantic.csv, cutoff: {CUTOFF}}}",
             "slices: slices.csv",
             "predictions:",
-            *(f"  {name}: predictions/{name}.jsonl" for name in answers),
+            *(f"  {model.name}: {_file(model)}" for model in MODELS),
+            *write_first_pass(folder, images, seed),
             *write_points(folder, images, seed),
         ],
     )
@@ -396,6 +411,11 @@ def _attributes(row: dict) -> list[str]:
     return [f"{row['image_id']},shape,{shape}", f"{row['image_id']},objects,{objects}"]
 
 
+def _file(model: Model) -> str:
+    path = f"predictions/{model.name}.jsonl"
+    return f"{{path: {path}, reader: {model.text}}}" if model.text else path
+
+
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -410,7 +430,8 @@ def _refuse_foreign(out: Path) -> None:
         return
     held = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     models = "|".join(model.name for model in MODELS)
-    ours = rf"benchmark\.yml|(classes|semantic|slices)\.csv|gold\.jsonl|images/toy-\d+\.png|predictions/({models})\.jsonl"
+    ours = rf"benchmark\.yml|(classes|semantic|slices)\.csv|(gold|first_pass)\.jsonl|predictions/({models})\.jsonl"
+    ours += r"|images/toy-\d+\.png"
     ours += r"|points/([\w-]+|[\w-]+/[a-z]+)\.jsonl|points/masks/[\w-]+\.png"
     foreign = sorted(name for name in held if not re.fullmatch(ours, name))
     start = (out / "benchmark.yml").read_bytes()[: len(MARK)] if "benchmark.yml" in held else b""

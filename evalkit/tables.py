@@ -93,6 +93,7 @@ class Annotations:
     categories: pd.DataFrame | None = None
     several_rows: bool = False  # a long table may speak of an image in several rows
     join_on_file_name: bool = False
+    relative: bool = False  # the file has shares of the image's sides, not pixels
     absent: str = "missing"
     notes: list[Note] = field(default_factory=list)
 
@@ -139,6 +140,8 @@ class Benchmark:
         The semantic relation of the classes, where there is one.
     slices : DataFrame ``image_id, attribute, value``
         What is known of images, such as the time of day; empty where nothing is.
+    readers : mapping of models to the declared convention, for those whose own text was read
+    relative : the models whose files hold shares of the image's sides, not pixels
     """
 
     name: str
@@ -152,6 +155,8 @@ class Benchmark:
     notes: tuple[tuple[str, str, int, str], ...] = ()
     relation: Relation | None = None
     slices: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["image_id", "attribute", "value"], dtype=str))
+    readers: Mapping[str, str] = field(default_factory=dict)
+    relative: tuple[str, ...] = ()
 
     @property
     def models(self) -> list[str]:
@@ -281,20 +286,16 @@ def gold_tables(said: Annotations, classes: pd.DataFrame) -> tuple[pd.DataFrame,
         For no image at all, an image twice, a class outside the list, and a box that is non-finite, inverted, of zero area,
         or more than 0.5 pixels outside its image where the size is known.
     """
-    findings = [*_image_findings(said), *_text_findings(said)]
+    findings = [*image_findings(said), *text_findings(said)]
     if not said.image_id:
         findings.append(Finding(said.file, "", "", "gold.empty", "there is no image in it"))
     width, height = (_column(said, name) for name in ("width", "height"))
+    findings += class_findings(said, classes, "gold.class")
     known = pd.Index(classes["class_name"])
     to_class = known.get_indexer([class_name(name) for name in said.class_names])
     class_code = to_class[said.class_code] if said.class_names else said.class_code
-    for name in np.flatnonzero(to_class < 0):
-        label = class_name(said.class_names[name])
-        near = close_ids([label], known)
-        text = f"class {label!r} is not in the class list" + (f" ({hint(label, near[label])})" if near else "")
-        findings += [_box_finding(said, int(box), "gold.class", text) for box in np.flatnonzero(said.class_code == name)]
-    for rule, wrong, text in _box_faults(said.boxes, width[said.box_image], height[said.box_image]):
-        findings += [_box_finding(said, int(box), rule, text) for box in np.flatnonzero(wrong)]
+    for rule, wrong, text in box_faults(said.boxes, width[said.box_image], height[said.box_image]):
+        findings += [box_finding(said, int(box), rule, text) for box in np.flatnonzero(wrong)]
     if findings:
         raise DataError(findings)
     images = pd.DataFrame(
@@ -339,12 +340,12 @@ def response_tables(
     DataError
         For an image twice, or an id that gold lacks.
     """
-    findings = [*_image_findings(said), *_text_findings(said)]
-    row, unknown = _rows_in_gold(said, images, row_of)
+    findings = [*image_findings(said), *text_findings(said)]
+    row, unknown = rows_in_gold(said, images, row_of)
     findings += unknown
     width, height = images["width"].to_numpy(), images["height"].to_numpy()
     box_row = row[said.box_image] if len(said.box_image) else said.box_image
-    faults = [] if findings else _box_faults(said.boxes, width[box_row], height[box_row])
+    faults = [] if findings else box_faults(said.boxes, width[box_row], height[box_row])
 
     state = np.full(len(images), STATES.index("valid" if (absent or said.absent) == "empty" else "missing"))
     reason, repairs = np.full((2, len(images)), "", dtype=object)
@@ -360,7 +361,7 @@ def response_tables(
             continue
         for box in np.flatnonzero(wrong):
             if bad_box == "error":
-                findings.append(_box_finding(said, int(box), rule, text))
+                findings.append(box_finding(said, int(box), rule, text))
             elif state[box_row[box]] == 0:
                 state[box_row[box]] = STATES.index("invalid")
                 reason[box_row[box]] = rule.removeprefix("box.")
@@ -424,13 +425,24 @@ def _column(said: Annotations, name: str) -> np.ndarray:
     return np.full(len(said.image_id), np.nan) if values is None else values
 
 
-def _box_finding(said: Annotations, box: int, rule: str, text: str) -> Finding:
+def box_finding(said: Annotations, box: int, rule: str, text: str) -> Finding:
     image_id = said.image_id[said.box_image[box]]
     got = ", ".join(f"{value:.10g}" for value in said.boxes[box])
     return Finding(said.file, said.box_place(box), image_id, rule, f"{text} (box [{got}])")
 
 
-def _image_findings(said: Annotations) -> Iterable[Finding]:
+def class_findings(said: Annotations, classes: pd.DataFrame, rule: str) -> Iterable[Finding]:
+    """Boxes whose class the list lacks; what differs only by case is told."""
+    known = pd.Index(classes["class_name"])
+    labels = [class_name(name) for name in said.class_names]
+    for code, label in enumerate(labels):
+        if label not in known:
+            near = close_ids([label], known)
+            text = f"class {label!r} is not in the class list" + (f" ({hint(label, near[label])})" if near else "")
+            yield from (box_finding(said, int(box), rule, text) for box in np.flatnonzero(said.class_code == code))
+
+
+def image_findings(said: Annotations) -> Iterable[Finding]:
     """Empty ids, and images that have two rows."""
     seen: dict[str, int] = {}
     if not said.several_rows and len(set(said.image_id)) != len(said.image_id):
@@ -451,14 +463,14 @@ def _image_findings(said: Annotations) -> Iterable[Finding]:
                 yield Finding(said.file, said.place(row), said.image_id[row], "image.size", text)
 
 
-def _text_findings(said: Annotations) -> Iterable[Finding]:
+def text_findings(said: Annotations) -> Iterable[Finding]:
     """Class names that are empty, and half characters (lone surrogates), which JSON can write and no text can hold."""
     for code, name in enumerate(said.class_names):
         fault = "" if class_name(name) else "a box needs a class"
         if broken(name):
             fault = "the class holds half a character"
         for box in np.flatnonzero(said.class_code == code)[:1] if fault else ():
-            yield _box_finding(said, int(box), "box.class", fault)
+            yield box_finding(said, int(box), "box.class", fault)
     for what, column in (("image id", said.image_id), ("file_name", said.file_name), ("reason", said.reason)):
         texts = [text or "" for text in column or ()]
         for row, text in enumerate(texts) if broken("".join(texts)) else ():
@@ -471,9 +483,7 @@ def broken(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text)
 
 
-def _rows_in_gold(
-    said: Annotations, images: pd.DataFrame, row_of: Mapping[str, int] | None
-) -> tuple[np.ndarray, list[Finding]]:
+def rows_in_gold(said: Annotations, images: pd.DataFrame, row_of: Mapping[str, int] | None) -> tuple[np.ndarray, list[Finding]]:
     """The row of gold's image table for each row said, and a finding for each id that gold lacks."""
     gold_key, key = images["image_id"], said.image_id
     if said.join_on_file_name and said.file_name is not None and images["file_name"].notna().all():
@@ -497,7 +507,7 @@ def _rows_in_gold(
     return rows, findings
 
 
-def _box_faults(boxes: np.ndarray, width: np.ndarray, height: np.ndarray) -> list[tuple[str, np.ndarray, str]]:
+def box_faults(boxes: np.ndarray, width: np.ndarray, height: np.ndarray) -> list[tuple[str, np.ndarray, str]]:
     """Every rule that a box can break, as a mask over the boxes. The order matters: a box has one fault."""
     x_min, y_min, x_max, y_max = boxes.T
     finite = np.logical_and.reduce(np.isfinite(boxes.T))

@@ -231,7 +231,9 @@ def test_a_relative_scale_needs_the_size_of_each_image(read):
     for size in (None, SIZE[:1]):
         found = findings(read, said, size=size)
         assert [line.split(":")[0] for line in found] == ["said.jsonl, line 1, image a", "said.jsonl, line 2, image b"]
-        assert all(line.endswith("`width` and `height`, which gold does not give [image.no_size]") for line in found)
+        assert all(
+            line.endswith("`width` and `height`, which neither gold nor a picture gives [image.no_size]") for line in found
+        )
 
 
 def test_pixels_need_no_size(read):
@@ -263,6 +265,57 @@ def test_values_of_a_wrong_type(read):
 def test_lines_that_are_no_json(read, data):
     [found] = findings(read, b'{"image_id": "b", "response": "[]"}\n' + data)
     assert found.startswith("said.jsonl, line 2: this is not JSON: ")
+
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b'{"image_id": "a", "response": "\xc3\x28"}\n', "this is not JSON: "),
+        (b"\xff\xfe{\x00\n", "this is not JSON: "),
+        (b'{"image_id": ' + b"9" * 5000 + b', "response": "[]"}\n', "gold has no image '1000"),
+        (b'{"image_id": 1e999, "response": "[]"}\n', "got `float` - at `$.image_id`"),
+        (b'{"image_id": "a", "response": ' + b"9" * 5000 + b"}\n", "Expected `str | null`"),
+        (b'{"image_id": "a", "response": ' + b"[" * DEEP + b"]" * DEEP + b"}\n", "this is not JSON: "),
+        (b'{"image_id": "a", "response": ' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"}\n", "this is not JSON: "),
+        (b'{"image_id": "a", "boxes": [[[[1]]]]}\n', "wrong reader for the file"),
+        (b'[{"image_id": "a", "response": "[]"}]\n', "Expected `object`, got `array`"),
+    ],
+)
+def test_bad_lines_end_with_one_clear_message(write, data, told):
+    path = write(b'{"image_id": "b", "response": "[]"}\n' + data)
+    out = path.parent.parent / "out"
+    found = run("score", "--benchmark", path, "--out", out)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("Error: said.jsonl, line 2")
+    assert told in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_answers_without_end_are_invalid_and_nothing_worse(read):
+    """5 MB of nested brackets or of digits, in a file: each reason is told, the rest is scored."""
+    size = 5_000_000
+    said = {
+        "a": "[" * size,
+        "b": "[" * (size // 2) + "]" * (size // 2),
+        "c": CAT.replace("200]", "9" * size + "]"),
+        "d": '{"a":' * (size // 5),
+        "e": "9" * size,
+        "f": CAT,
+    }
+    benchmark = read(said, {name: [CAT_BOX] for name in said})
+    assert [one[:2] for one in said_of(benchmark).values()] == [
+        ("invalid", "truncated"),
+        ("invalid", "too_deep"),
+        ("invalid", "not_finite"),
+        ("invalid", "truncated"),
+        ("invalid", "no_block"),
+        ("valid", ""),
+    ]
+    assert counts(benchmark) == {"tp": 1, "fp": 0, "fn": 0}
 
 
 @pytest.mark.parametrize("row", [{"boxes": []}, {"status": "invalid"}, {"response": "[]", "boxes": []}])

@@ -743,7 +743,7 @@ def test_a_write_that_fails_midway_leaves_the_earlier_results(tmp_path, monkeypa
     asked = ["score", "--benchmark", str(data / "benchmark.yml"), "--out", str(out)]
     assert CliRunner().invoke(evalkit.cli.main, asked).exit_code == 0
     before = contents(out)
-    assert len(before) == 5
+    assert len(before) == 8
     original = getattr(pd.DataFrame, stage)
     calls = []
 

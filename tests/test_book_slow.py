@@ -1,7 +1,11 @@
 """Whole books, opened in a browser."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import book_checks
 import pytest
@@ -58,11 +62,17 @@ def test_a_book_of_real_data_is_sound_and_shows_its_numbers(tmp_path):
 
 
 def test_names_of_other_people_are_text_on_every_page(tmp_path):
-    """HTML, Markdown and formulas in the names of classes, images, models and the benchmark, and in reasons."""
-    bad = "<script>document.title='run'</script> *a* `b` $x$ [c](d) {ref}`e`"
+    """HTML, Markdown, formulas and control characters in names of classes, images, models and the benchmark, and in answers."""
+    bad = "<script>document.title='run'</script> *a* `b` $x$ [c](d) {ref}`e` \x07\x1b[31m\u202e\u2028 &lt;b&gt;"
+    worse = f"{bad} </pre></dl> \x00 \ud800 \n\n# Title\n\n---\n```{{raw}} html\n{bad}\n```\n"
     box = [10, 10, 40, 40, f"class {bad}"]
     images = {f"image {number} {bad}": [box] if number % 2 else [] for number in range(4)}
     answers = {**images, f"image 0 {bad}": {"status": "invalid", "reason": f"reason {bad}"}}
+    item = json.dumps({"bbox_2d": box[:4], "label": f"label {bad}"})
+    words = [f"prose {worse}", f"[{item},]", f"<think>thought {worse}</think>[{item}]"]
+    said = {name: {"response": text} for name, text in zip(images, words, strict=False)} | {
+        [*images][3]: {"error": f"error {worse}"}
+    }
     (tmp_path / "data").mkdir()
     path = small.write_yml(
         tmp_path / "data",
@@ -72,15 +82,47 @@ def test_names_of_other_people_are_text_on_every_page(tmp_path):
         gold=small.write_lines(tmp_path / "data" / "gold.jsonl", images),
         predictions={
             f"model {bad}": small.write_lines(tmp_path / "data" / "m.jsonl", answers),
+            f"talker {bad}": {"path": small.write_lines(tmp_path / "data" / "said.jsonl", said), "reader": "pixel-boxes"},
             "other": small.write_lines(tmp_path / "data" / "other.jsonl", images),
         },
     )
     front = report.build(path, project=copy_project(tmp_path / "project"), progress=False)
     assert book_checks.check(front.parent) == []
     pages = [page.read_text("utf-8") for page in front.parent.rglob("*.html")]
-    assert not any("<script>document.title" in page for page in pages)
-    for kind in ("class", "model", "name", "note", "reason", "domain", "image 0"):
+    for text in ("<script>document.title", *"\x00\x07\x1b\u202e\u2028"):
+        assert not any(text in page for page in pages), text
+    for kind in ("class", "model", "talker", "name", "note", "reason", "domain", "image 0", "prose", "label", "error"):
         assert any(f"{kind} &lt;script&gt;" in page for page in pages), kind
+
+
+def test_the_page_on_new_predictions_does_what_it_says(tmp_path):
+    """Its shell lines and its Python run as they stand, in a checkout whose environment is this one."""
+    project = copy_project(tmp_path / "project")
+    toytown = write_sample(project / "toytown", images=12)
+    page = (project / "book" / "rerun.md").read_text("utf-8")
+    blocks = re.findall(r"```(json|yaml|sh|python)\n(.*?)```", page, flags=re.DOTALL)
+    environment = tmp_path / "venv" / "bin"
+    environment.mkdir(parents=True)
+    (environment / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (environment / "python").chmod(0o755)
+    (environment.parent / "installed").touch()
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    options = {"cwd": project, "env": {**os.environ, "PATH": path, "PYTHONPATH": str(project), "VENV": str(environment.parent)}}
+    printed = []
+    for kind, text in blocks:
+        if kind == "json":
+            (toytown.parent / "predictions" / "mine.jsonl").write_text(text)
+        elif kind == "yaml":
+            toytown.write_text(toytown.read_text().replace("predictions:\n", f"predictions:\n{text}", 1))
+        else:
+            command = ["sh", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
+            done = subprocess.run(command, **options, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+            printed.append(done.stdout)
+    assert "mine" in (project / "_build" / "html" / "book" / "executed" / "20_scores.html").read_text("utf-8")
+    assert "mine" in (project / "scores-of-mine.ipynb").read_text("utf-8")
+    assert (project / "results" / "scores.csv").exists()
+    assert any("mine" in text and "common" in text for text in printed)
 
 
 def test_the_checks_find_what_they_look_for(book, tmp_path):

@@ -36,7 +36,10 @@ COVERAGE = [
     *("model", "scope", "models", "images", "valid", "invalid", "missing", "coverage", "negative_images"),
     *("negative_with_boxes", "negative_fpr", "negative_fpr_low", "negative_fpr_high", "fp_boxes_per_negative"),
 ]
-FILES = ["counts.parquet", "coverage.csv", "matches.parquet", "run.json", "scores.csv"]
+FILES = [
+    *("confusion.csv", "counts.parquet", "coverage.csv", "errors.csv", "matches.parquet", "run.json", "scores.csv"),
+    "worst_images.csv",
+]
 
 
 @pytest.fixture
@@ -252,8 +255,8 @@ def test_the_run_record_says_what_ran_on_which_files(path, tmp_path):
 def test_other_formats_hold_the_same_numbers(path, tmp_path, kind):
     score(path, tmp_path / "csv")
     score(path, tmp_path / kind, "--format", kind)
-    names = [f"coverage.{kind}", f"scores.{kind}"]
-    assert sorted(file.name for file in (tmp_path / kind).iterdir()) == sorted([*FILES[:1], *FILES[2:4], *names])
+    names = [str(Path(name).with_suffix(f".{kind}")) if name.endswith(".csv") else name for name in FILES]
+    assert sorted(file.name for file in (tmp_path / kind).iterdir()) == sorted(names)
     for table, columns in (("scores", SCORES), ("coverage", COVERAGE)):
         expected = pd.read_csv(tmp_path / "csv" / f"{table}.csv", keep_default_na=False, dtype=str).to_dict("records")
         file = tmp_path / kind / f"{table}.{kind}"

@@ -573,11 +573,12 @@ def test_any_text_is_valid_or_invalid_with_a_reason(text, convention):
 
 @settings(deadline=None)
 @given(st.one_of(NEAR_ANSWERS, mutated()))
-def test_the_short_way_for_clean_answers_reads_what_the_long_way_reads(text):
+def test_the_short_ways_read_what_the_long_way_reads(text):
     short = read(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(responses, "_clean", lambda text, key: None)
-        assert read(text) == short
+        for way in ("_short", "_clean"):
+            patch.setattr(responses, way, lambda text, key, *repairs: None)
+            assert read(text) == short
 
 
 NUMBERS = st.floats(0, 1000, allow_subnormal=False)
@@ -631,6 +632,12 @@ HOSTILE = {
     "word after a fence": (TICKS, "a", ""),
     "thoughts": ("", "<think>", ""),
     "words": ("[", "None ", "]"),
+    "objects in an open list": ("[", "{},", ""),
+    "lists and objects": ("", "[{}{a[b]}", ""),
+    "lists of strings": ("", "['a',\"b\"", ""),
+    "objects of strings": ("", "{'a':[\"b\",'c']", ""),
+    "decimal strings": ('[{"label":"a","bbox_2d":["1","2","3",', '"4",', '"5"]}]'),
+    "single quotes and commas": ("[{", "'a',", ",]}]"),
 }
 
 

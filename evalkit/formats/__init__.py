@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pandas as pd
 
-from evalkit.formats import answers, beside, coco, folders, jsonl, long
+from evalkit.first_pass import FirstPass, first_pass_tables
+from evalkit.formats import answers, beside, coco, first_pass, folders, jsonl, long
 from evalkit.formats.decoding import one_finding
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions, options_from, read_options
+from evalkit.formats.sizes import with_picture_sizes
+from evalkit.responses import reader
 from evalkit.tables import (
     Annotations,
     Benchmark,
@@ -46,7 +50,7 @@ FORMATS: dict[str, Format] = {
     "parquet": Format(long.read, (".parquet",), frozenset({"columns", "where"})),
 }
 
-__all__ = ["options_from", "read_benchmark", "read_classes"]
+__all__ = ["options_from", "read_answers", "read_benchmark", "read_classes", "read_first_pass"]
 
 
 @contextlib.contextmanager
@@ -87,6 +91,8 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
     if absent:
         known = ", ".join(options.predictions) or "none"
         raise EvalkitError(f"{name}: there is no model {absent[0]!r}; it has {known}")
+    if options.gold is None:
+        raise EvalkitError(f"{name}: `gold` is needed, a file of annotations")
     classes = read_classes(folder / options.classes) if options.classes else None
     names = {} if classes is None else dict(zip(classes["class_id"], classes["class_name"], strict=True))
     categories = names
@@ -97,6 +103,13 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         classes, names = (listed, categories) if classes is None else (classes, names)
     if classes is None:
         raise EvalkitError(f"{name}: `classes` is needed, a CSV class_id,class_name,domain (only COCO gold brings its own)")
+    readers = {
+        model: reader(text)
+        for model in models or options.predictions
+        if (text := options.predictions[model].reader) is not None
+    }
+    if options.images and any(convention.scale for convention in readers.values()):
+        said = with_picture_sizes(said, folder / options.images)
     images, gold = gold_tables(said, classes)
     more = {}
     if options.semantic:
@@ -111,6 +124,7 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
     responses: dict[str, pd.DataFrame] = {}
     predictions: dict[str, pd.DataFrame] = {}
     findings: list[Finding] = []
+    relative: list[str] = []
     for model in models or options.predictions:
         one = options.predictions[model]
         try:
@@ -119,6 +133,7 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
                 said, images, classes, absent=one.absent, bad_box=one.bad_box, row_of=row_of
             )
             notes += [(said.file if one.reader is None else model, *note) for note in said.notes]
+            relative += [model] * said.relative
         except DataError as error:
             findings += error.findings
     if findings:
@@ -137,8 +152,60 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         predictions=join_models(predictions, every_class) if predictions else _no_predictions(gold),
         image_folder=folder / options.images if options.images else None,
         notes=tuple(notes),
+        readers={model: str(convention) for model, convention in readers.items()},
+        relative=tuple(relative),
         **more,
     )
+
+
+def read_answers(source: str | Path, model: str) -> dict[str, str]:
+    """The raw text of a model's answers by image id, read anew: the tables of a benchmark do not keep it.
+
+    ``source`` is the path of ``benchmark.yml``. A row with ``error`` has its message, a null response is empty.
+
+    Raises EvalkitError for a model that is not there or has no ``reader``, and DataError as for any file.
+    """
+    one = read_options(Path(source)).predictions.get(model)
+    if one is None or one.reader is None:
+        raise EvalkitError(f"{Path(source).name}: there is no model {model!r} whose own text is read")
+    return answers.read_texts(Path(source).parent / one.path)
+
+
+@_collector_off()
+def read_first_pass(
+    source: str | Path | BenchmarkOptions, *, folder: str | Path = ".", benchmark: Benchmark | None = None
+) -> FirstPass | None:
+    """Read the first pass of a benchmark and check it; None where the benchmark has none.
+
+    Parameters
+    ----------
+    source : path of ``benchmark.yml``, or its contents (then paths are relative to ``folder``)
+    benchmark : the benchmark, if it is read already; else its classes and gold are read, and no predictions
+
+    Without gold the images are those that the first pass names.
+
+    Raises DataError and EvalkitError as :func:`read_benchmark`, and as :func:`evalkit.first_pass.first_pass_tables`.
+    """
+    if isinstance(source, BenchmarkOptions):
+        options, folder = source, Path(folder)
+        name = options.name
+    else:
+        options, folder = read_options(Path(source)), Path(source).parent
+        name = options.name or (folder.resolve().name if Path(source).name == "benchmark.yml" else Path(source).stem)
+    if options.first_pass is None:
+        return None
+    if options.gold is not None and benchmark is None:
+        benchmark = read_benchmark(msgspec.structs.replace(options, name=name, predictions={}), folder=folder)
+    classes = benchmark.classes if benchmark else read_classes(folder / options.classes) if options.classes else None
+    names = {} if classes is None else dict(zip(classes["class_id"], classes["class_name"], strict=True))
+    context = Context(folder, names, names, benchmark.images if benchmark else None)
+    path = context.path(options.first_pass.path)
+    said = first_pass.read(path, options.first_pass.format or _format_of(path), options.first_pass, context)
+    if classes is None and said.annotations.categories is not None:
+        classes = classes_table(said.annotations.categories, file=said.annotations.file, place="categories[{}]".format)
+    if classes is None:
+        raise EvalkitError(f"{path.name}: `classes` is needed, a CSV class_id,class_name,domain (only COCO brings its own)")
+    return first_pass_tables(*said, classes, benchmark=benchmark, name=name)
 
 
 def read_classes(path: str | Path) -> pd.DataFrame:
@@ -162,6 +229,7 @@ def _read(options: FileOptions, context: Context) -> Annotations:
     form = FORMATS[kind]
     special = frozenset().union(*(one.options for one in FORMATS.values()))
     wrong = sorted(name for name in special - form.options if getattr(options, name) is not None)
+    wrong += ["assignments"] * (options.assignments is not None)
     if context.is_gold:
         wrong += ["reader"] * (options.reader is not None)
         wrong += ["bad_box"] * (options.bad_box != "invalid") + ["absent"] * (options.absent is not None and kind != "yolo")

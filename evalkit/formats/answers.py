@@ -56,7 +56,9 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         elif said.error is not UNSET:
             response = FAILED
         elif said.response is not None and convention.scale and not (width > 0 and height > 0):
-            text = f"the scale {convention.scale} needs the image's `width` and `height`, which gold does not give"
+            text = (
+                f"the scale {convention.scale} needs the image's `width` and `height`, which neither gold nor a picture gives"
+            )
             findings.append(Finding(path.name, place(row), image_id, "image.no_size", text))
         elif said.response is not None:
             response = read_boxes(said.response, convention, width=width, height=height)
@@ -87,7 +89,15 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         reason=[one.reason for one in responses],
         repairs=[", ".join(one.repairs) for one in responses],
         notes=notes,
+        relative=convention.scale is not None,
     )
+
+
+def read_texts(path: Path) -> dict[str, str]:
+    """The text of each answer by image id, as the model wrote it; the message of an error; empty for a null response."""
+    rows, _ = decode_lines(path, AnswerRow, lenient_boxes=False)
+    texts = (row.response or "" if row.error is UNSET else row.error for row in rows)
+    return dict(zip(image_ids([row.image_id for row in rows]), texts, strict=True))
 
 
 def name_wrong_reader(findings: Sequence[Finding]) -> list[Finding]:

@@ -78,6 +78,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         height=size[:, 1] if context.is_gold else None,
         file_name=list(images["file_name"]) if context.is_gold else None,
         notes=notes,
+        relative=_relative(options),
     )
 
 

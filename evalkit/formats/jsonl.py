@@ -61,7 +61,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     findings = [
         Finding(path.name, box_place(box), ids[box_image[box]], "box.class", text)
         for box, row in enumerate(boxes)
-        if (text := _class_fault(row, context))
+        if (text := class_fault(row, context))
     ]
     state = reason = None
     if not context.is_gold:
@@ -91,7 +91,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     )
 
 
-def _class_fault(row: BoxRow, context: Context) -> str:
+def class_fault(row: BoxRow, context: Context) -> str:
     if (row.class_name is None) == (row.class_id is None):
         return "a box needs either `class` or `class_id`, and just one of them"
     if context.is_gold and row.class_id is not None and str(row.class_id) not in context.names:

@@ -26,13 +26,23 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
 
     Raises DataError for a missing or doubled column, a number that is none, a blank class, and sizes that contradict.
     """
+    return annotations(text_rows(path, options), path, context)
+
+
+def text_rows(path: Path, options: FileOptions) -> pd.DataFrame:
+    """The rows that ``where`` keeps, as text cells under our names, indexed by line number."""
     table = read_text_table(path) if path.suffix != ".parquet" else _parquet(path, options)
     table = _renamed(table, path, options)
     for name, value in (options.where or {}).items():
         if name not in table:
             raise EvalkitError(f"{path.name}: `where` names the column {name!r}; the file has {', '.join(table.columns)}")
         table = table[table[name] == value]
-    needed = ["image_id", *BOX_COLUMNS]
+    return table
+
+
+def annotations(table: pd.DataFrame, path: Path, context: Context, *, key: tuple[str, ...] = ()) -> Annotations:
+    """What the rows of a long table say; rows of one image, and of one value of the columns ``key``, belong together."""
+    needed = ["image_id", *key, *BOX_COLUMNS]
     lacking = [name for name in needed if name not in table]
     if lacking or not {"class", "class_id"} & set(table.columns):
         lacking += [] if {"class", "class_id"} & set(table.columns) else ["class"]
@@ -57,7 +67,9 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     for row in np.flatnonzero(~blank & (table[label] == "").to_numpy()):
         text = "a box needs a class"
         findings.append(Finding(path.name, f"line {lines[row]}", table["image_id"].iloc[row], "box.class", text))
-    image_code, ids = factorise(image_ids(table["image_id"]))
+    ids = image_ids(table["image_id"])
+    image_code, ids = factorise(list(zip(ids, *(table[name] for name in key), strict=True)) if key else ids)
+    ids = [one[0] for one in ids] if key else ids
     first = np.unique(image_code, return_index=True)[1]
     for name in {"width", "height"} & extra.keys():
         known = extra[name][first][image_code]

@@ -17,7 +17,7 @@ from evalkit.tables import EvalkitError
 
 
 class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A file of gold or predictions and how to read it. Only ``path`` is needed; the rest has a default by format."""
+    """A file of annotations and how to read it. Only ``path`` is needed; the rest has a default by format."""
 
     path: str
     format: Literal["jsonl", "coco", "yolo", "csv", "parquet"] | None = None
@@ -30,6 +30,7 @@ class FileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     columns: dict[str, str] | list[str] | None = None
     where: dict[str, str] | None = None
     reader: str | None = None
+    assignments: str | None = None
 
 
 class RelationOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -80,12 +81,13 @@ class PointOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_o
 class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """The contents of ``benchmark.yml``."""
 
-    gold: FileOptions
+    gold: FileOptions | None = None
     name: str = ""
     note: str = ""
     classes: str | None = None
     images: str | None = None
     predictions: dict[str, FileOptions] = {}
+    first_pass: FileOptions | None = None
     semantic: RelationOptions | None = None
     slices: str | None = None
     published: PublishedTables = PublishedTables()
@@ -179,8 +181,7 @@ def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
 
     _known_keys(said, BenchmarkOptions, source)
     said = dict(said)
-    if "gold" in said:
-        said["gold"] = as_file(said["gold"], "gold")
+    said |= {key: as_file(said[key], key) for key in ("gold", "first_pass") if key in said}
     if "semantic" in said:
         _known_keys(said["semantic"], RelationOptions, f"{source}, semantic")
         said["semantic"] = _convert(said["semantic"], RelationOptions, f"{source}, semantic")

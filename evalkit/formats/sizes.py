@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from PIL import Image, UnidentifiedImageError
 
 from evalkit.formats.decoding import one_finding
 from evalkit.formats.long import as_numbers, read_text_table
-from evalkit.tables import DataError, Finding, Note, image_ids, nfc
+from evalkit.tables import Annotations, DataError, Finding, Note, image_ids, nfc
 
 PICTURES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
 ORIENTATION, TURNED = 0x0112, {5, 6, 7, 8}  # EXIF orientations that swap width and height when shown
@@ -44,6 +45,55 @@ def displayed_size(picture: Image.Image) -> tuple[tuple[int, int], bool]:
     """Width and height of an opened picture as it is shown, and whether an EXIF orientation swapped the stored ones."""
     turned = picture.getexif().get(ORIENTATION) in TURNED
     return (picture.size[::-1] if turned else picture.size), turned
+
+
+def with_picture_sizes(said: Annotations, folder: Path) -> Annotations:
+    """Gold with the sizes that it lacks taken from its pictures, as they are shown; those that EXIF turns are a note.
+
+    The picture of an image is its ``file_name``, or else the one whose relative path is the id, with or without its
+    extension. A size stays unknown where there is no picture.
+
+    Raises DataError for a file that is no picture, and an id that two pictures have.
+    """
+    size = [np.full(len(said.image_id), np.nan) if one is None else one.copy() for one in (said.width, said.height)]
+    lacking = np.flatnonzero(np.isnan(size[0]) | np.isnan(size[1]))
+    names = said.file_name or [None] * len(said.image_id)
+    by_id = _pictures_by_id(folder) if any(names[row] is None for row in lacking) else {}
+    findings, turned = [], []
+    for row in lacking:
+        image_id = said.image_id[row]
+        files = by_id.get(image_id, []) if names[row] is None else [file] if (file := folder / names[row]).is_file() else []
+        if len(files) > 1:
+            text = f"two pictures have one id: {' and '.join(file.relative_to(folder).as_posix() for file in files[:2])}"
+            findings.append(Finding(folder.name, "", image_id, "image.ambiguous", text))
+        elif files:
+            try:
+                size[0][row], size[1][row], is_turned = picture_size(files[0])
+                turned += [image_id] * is_turned
+            except DataError as error:
+                findings += error.findings
+    if findings:
+        raise DataError(findings)
+    notes = [*said.notes, *_turned_note(turned)]
+    return dataclasses.replace(said, width=size[0], height=size[1], notes=notes)
+
+
+def _pictures_by_id(folder: Path) -> dict[str, list[Path]]:
+    """The pictures of a folder by relative path, with and without extension."""
+    found: dict[str, list[Path]] = {}
+    for file in _picture_files(folder):
+        name = file.relative_to(folder)
+        for image_id in (name.with_suffix("").as_posix(), name.as_posix()):
+            found.setdefault(nfc(image_id), []).append(file)
+    return found
+
+
+def _picture_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
+
+
+def _turned_note(turned: Sequence[str]) -> list[Note]:
+    return [("picture_turned", len(turned), ", ".join(turned[:3]))] if len(turned) else []
 
 
 def rows_of_images(
@@ -85,7 +135,7 @@ def rows_of_images(
 
 
 def _pictures(folder: Path) -> tuple[pd.DataFrame, list[Note]]:
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
+    files = _picture_files(folder)
     sizes = [picture_size(file) for file in files]
     names = [file.relative_to(folder) for file in files]
     images = pd.DataFrame(
@@ -100,8 +150,7 @@ def _pictures(folder: Path) -> tuple[pd.DataFrame, list[Note]]:
     if twice.any():
         paths = " and ".join(images.loc[twice, "file_name"][:2])
         raise one_finding(folder.name, "image.ambiguous", f"two pictures have one id: {paths}")
-    turned = images["image_id"][[one for _, _, one in sizes]]
-    return images, [("picture_turned", len(turned), ", ".join(turned[:3]))] if len(turned) else []
+    return images, _turned_note(list(images["image_id"][[one for _, _, one in sizes]]))
 
 
 def _size_file(path: Path) -> pd.DataFrame:

@@ -56,6 +56,40 @@ def make_predictions(gold, *, model=0, factor=1, seed=0):
     }
 
 
+def make_annotators(gold, *, annotators=3, images=IMAGES, seed=0):
+    """A first pass in which everybody saw every image: most gold boxes, drawn by hand, some confused, few invented.
+
+    Returns evalkit's table, made from columns without any file.
+    """
+    import pandas as pd
+
+    from evalkit.first_pass import first_pass_tables
+    from evalkit.tables import Annotations
+
+    rng = np.random.default_rng([seed, annotators, images])
+    gold = {name: column[gold["image"] < images] for name, column in gold.items()}
+    row, label, box = [], [], []
+    for code in range(annotators):
+        kept = np.flatnonzero(rng.random(len(gold["image"])) < 0.9)
+        own = len(kept) // 20
+        moved = _inside(gold["box"][kept] + rng.normal(0, 5, (len(kept), 4)))
+        named = np.where(rng.random(len(kept)) < 0.05, _classes(rng, len(kept)), gold["class"][kept])
+        row.append(code * images + np.concatenate([gold["image"][kept], rng.integers(0, images, own)]))
+        label.append(np.concatenate([named, _classes(rng, own)]))
+        box.append(np.concatenate([moved, _random_boxes(rng, own)]))
+    names = [class_name(code) for code in range(CLASSES)]
+    said = Annotations(
+        file="first pass", image_id=[image_name(code) for code in range(images)] * annotators, box_image=np.concatenate(row),
+        class_code=np.concatenate(label), class_names=names, boxes=np.concatenate(box), place=str, box_place=str,
+    )  # fmt: skip
+    domains = [f"domain {code % 4 + 1}" for code in range(CLASSES)]
+    classes = pd.DataFrame(
+        {"class_id": [str(k + 1) for k in range(CLASSES)], "class_name": names, "domain": domains}, dtype=str
+    )
+    who = [f"annotator {code + 1}" for code in range(annotators) for _ in range(images)]
+    return first_pass_tables(said, who, *[[None] * len(who)] * 2, classes)
+
+
 def make_dense(*, images=20_000, boxes=100, classes=10, seed=0):
     """Gold and predicted columns with `boxes` of each on every image."""
     rng = np.random.default_rng(seed)
@@ -205,6 +239,23 @@ def _inside(box):
     low = np.clip(np.minimum(box[:, :2], box[:, 2:] - 1), 0, SIZE - 1)
     high = np.clip(np.maximum(box[:, 2:], low + 1), None, SIZE)
     return np.hstack([low, high]).round(2)
+
+
+def make_answers(form, *, answers=100_000, objects=17, seed=0):
+    """Models' own answers of about 1 kB: a plain list, one in a fence, or one that needs the repair of that name."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for corners in np.sort(rng.integers(0, 1000, (answers // 50, objects, 2, 2)), axis=2).reshape(-1, objects, 4).tolist():
+        names = [str(name) for name in rng.choice(["litter", "pothole", "overflowing bin", "damaged sign"], objects)]
+        if form == "apostrophes":
+            names[0] = "the driver's hat"
+        if form == "decimal_strings":
+            corners = [[str(edge) for edge in box] for box in corners]
+        items = [{"bbox_2d": box, "label": name} for box, name in zip(corners, names, strict=True)]
+        text = repr(items) if form in ("python_literal", "apostrophes") else json.dumps(items)
+        text = f"{text[:-1]},]" if form == "trailing_comma" else text
+        texts.append(text if form in ("plain", "decimal_strings") else f"Here is what I see.\n```json\n{text}\n```")
+    return texts * 50
 
 
 def resampled(benchmark, drawn):

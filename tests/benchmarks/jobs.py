@@ -1,8 +1,9 @@
 """One measurement in a process of its own: `python jobs.py TOOL WORK FOLDER CALLS` prints it as one line of JSON.
 
 Works of every tool: `matching-T` (one model, all loaded) and `files-M-T` (from JSON files, M models), at T = 1 or 3
-thresholds. Of evalkit alone: `jsonl-M-T`, `scale-FACTOR`, `dense`, `crowd`, `copies`. Peak memory is the process's
-own high-water mark, beside the ones after the imports and before the work.
+thresholds. Of evalkit alone: `jsonl-M-T`, `scale-FACTOR`, `dense`, `crowd`, `copies`, `answers-FORM`, `intervals`,
+`rescoring`, `agreement`, `alpha`, `pairs`. Peak memory is the process's own high-water mark, beside the ones after the imports
+and before the work.
 """
 
 import gc
@@ -223,6 +224,60 @@ def _aggregate(tool, folder):
     return lambda: point_scores(counted(evidence, benchmark)), lambda scores: {"samples": int(scores["samples"].iloc[0])}
 
 
+def _answers(tool, folder, form):
+    """100,000 answers of a model, read one by one."""
+    from evalkit.responses import read_boxes, reader
+
+    texts, convention = data.make_answers(form), reader("qwen-boxes")
+
+    def run():
+        return sum(read_boxes(text, convention, width=640, height=480).state == "valid" for text in texts)
+
+    return run, lambda valid: {"valid": valid, "size": sum(map(len, texts)) / len(texts)}
+
+
+def _agreement(tool, folder):
+    """Every statistic of three annotators, of the group and of each pair, with intervals."""
+    from evalkit.agreement import agree, agree_by_pair, mark
+
+    first = data.make_annotators(data.make_gold())
+
+    def run():
+        marks = mark(first)
+        return agree(first, marks=marks), agree_by_pair(first, marks=marks)
+
+    return run, lambda tables: {"rows": [len(table) for table in tables]}
+
+
+def _alpha(tool, folder):
+    """The naive way, 20 replicates of it: alpha of each class with `krippendorff` on the resampled ratings."""
+    import warnings
+
+    import krippendorff
+
+    first = data.make_annotators(data.make_gold())
+    ratings = np.zeros((data.CLASSES, len(first.annotators), len(first.images)))
+    person, image = (first.boxes[name].cat.codes.to_numpy() for name in ("annotator", "image_id"))
+    ratings[first.boxes["class"].cat.codes.to_numpy(), person, image] = 1
+    generator = np.random.default_rng(0)
+
+    def run():
+        warnings.simplefilter("ignore")
+        for drawn in generator.integers(0, len(first.images), size=(NAIVE_REPLICATES, len(first.images))):
+            for table in ratings[:, :, drawn]:
+                krippendorff.alpha(reliability_data=table, level_of_measurement="nominal", value_domain=[0, 1])
+
+    return run, lambda _: {}
+
+
+def _pairs(tool, folder):
+    """Every pair of seven annotators on 1,448 images."""
+    from evalkit.agreement import mark
+
+    first = data.make_annotators(data.make_gold(), annotators=7, images=1448)
+    return lambda: mark(first), lambda marks: {"pairs": len(marks.a)}
+
+
 def _sum_counts(counts):
     boxes = counts[counts["task"] == "localisation"]
     return {"true_positives": {f"{iou:.2f}": int(tp) for iou, tp in boxes.groupby("iou")["tp"].sum().items()}}
@@ -250,6 +305,10 @@ def _out(tallies):
 EVALKIT = {
     "points": _points,
     "aggregate": _aggregate,
+    "answers": _answers,
+    "agreement": _agreement,
+    "alpha": _alpha,
+    "pairs": _pairs,
     "intervals": _intervals,
     "rescoring": _rescoring,
     "matching": _matching,

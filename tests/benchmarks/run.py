@@ -1,7 +1,7 @@
 """`make bench`: time and memory of evalkit and of three other evaluators on the same work.
 
-    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [intervals] [points] [book] [--rounds N] [--cores N]
-        [--folder DIR]
+    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [intervals] [points] [answers] [agreement] [book]
+        [--rounds N] [--cores N] [--folder DIR]
 
 Every measurement is a process of its own. The rounds go through the tools in turn, so that a busy machine is busy
 for all of them. Each tool runs as it comes: hotcoco takes as many threads as there are cores, evalkit takes one.
@@ -196,6 +196,46 @@ def points(folder, rounds):
     ]
 
 
+def answers(folder, rounds):
+    works = {
+        "plain": "a plain list",
+        "fenced": "prose and a list in a fence",
+        "trailing_comma": "the same with a comma too many",
+        "python_literal": "the same in single quotes",
+        "apostrophes": "the same in quotes of both kinds",
+        "decimal_strings": "a list with numbers in quotation marks",
+    }
+    runs = {work: [job("evalkit", f"answers-{work}", folder, 2) for _ in range(min(rounds, 3))] for work in works}
+    rows = [[title, f"{runs[work][0]['size']:.0f}", f"{typical(runs[work]):.2f}"] for work, title in works.items()]
+    print_table("100,000 answers in a model's own words", ["answer", "characters", "s"], rows)
+    slowest = max(map(typical, runs.values()))
+    read = all(run["valid"] == 100_000 for of_work in runs.values() for run in of_work)
+    return [(slowest < 10 and read, f"100,000 answers of 1 kB, the slowest kind: {slowest:.1f} s (under 10)")]
+
+
+def agreement(folder, rounds):
+    runs = {work: [job("evalkit", work, folder, 1) for _ in range(min(rounds, 3))] for work in ("agreement", "alpha", "pairs")}
+    fast, naive = typical(runs["agreement"]), typical(runs["alpha"]) * REPLICATES / NAIVE_REPLICATES
+    pairs = typical(runs["pairs"])
+    rows = [
+        ["every statistic, of the group and of each pair", f"{fast:.2f}", megabytes(largest(runs["agreement"], "peak"))],
+        [
+            "alpha of each class alone, with krippendorff (20 measured)",
+            f"{naive:.0f}",
+            megabytes(largest(runs["alpha"], "peak")),
+        ],
+        ["matching every pair: 7 annotators, 1,448 images", f"{pairs:.2f}", megabytes(largest(runs["pairs"], "peak"))],
+    ]
+    print_table("Agreement of three annotators, 2,000 replicates, one process", ["work", "s", "peak MB"], rows)
+    peak = largest(runs["agreement"], "peak")
+    return [
+        (fast < 10, f"agreement: {fast:.2f} s (under 10)"),
+        (peak < 1e9, f"agreement: peak {megabytes(peak)} MB (under 1,000)"),
+        (True, f"agreement: {naive / fast:.0f} times faster than alpha alone with krippendorff"),
+        (pairs < 3, f"pairs of 7 annotators on 1,448 images: {pairs:.2f} s (under 3)"),
+    ]
+
+
 def book(folder, rounds):
     if not (ROOT / ".venv").exists() or not (ROOT / "Makefile").exists():
         print("\n`make book` is not timed: there is no .venv yet; run it once before")
@@ -215,6 +255,8 @@ SECTIONS = {
     "crowd": crowd,
     "intervals": intervals,
     "points": points,
+    "answers": answers,
+    "agreement": agreement,
     "book": book,
 }
 
