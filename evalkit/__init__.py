@@ -18,6 +18,9 @@ from evalkit.formats.export import convert
 from evalkit.formats.streams import load_check, read_stream
 from evalkit.intervals import add_intervals, add_rate_intervals, bootstrap, compare
 from evalkit.metrics import coverage, fbeta, precision, recall, scores, undefined_as_nan
+from evalkit.point_metrics import point_intervals, point_scores
+from evalkit.point_records import read_point_samples
+from evalkit.point_runs import point_samples, read_point_runs
 from evalkit.semantic import accepted_pairs, gains, related_pairs, relaxed_counts
 from evalkit.slices import slice_scores
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, data_notes
@@ -53,11 +56,16 @@ __all__ = [
     "load_check",
     "match",
     "overlaps",
+    "point_intervals",
+    "point_samples",
+    "point_scores",
     "precision",
     "read_answers",
     "read_benchmark",
     "read_classes",
     "read_first_pass",
+    "read_point_runs",
+    "read_point_samples",
     "read_stream",
     "recall",
     "related_pairs",

@@ -18,10 +18,20 @@ from evalkit.agreement import FEW, mark
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
 from evalkit.first_pass import FirstPass, blocks
 from evalkit.formats import CONVERTIBLE
-from evalkit.formats.options import BenchmarkOptions, PublishedOptions, options_from, read_options
+from evalkit.formats.options import (
+    BenchmarkOptions,
+    PointOptions,
+    PublishedOptions,
+    options_from,
+    point_options_from,
+    read_options,
+)
 from evalkit.formats.writing import FORMATS, write_files
 from evalkit.intervals import LEVEL, REPLICATES, SEED, check_settings
 from evalkit.metrics import RATIOS
+from evalkit.point_metrics import summaries
+from evalkit.point_records import sample_rows
+from evalkit.point_runs import every_point_sample, read_point_runs, states_of
 from evalkit.published import check_file, require_reproduced, summary
 from evalkit.reproduction import INVENTORY, compare_inventory, inventory
 from evalkit.tables import Benchmark, CheckFailed, DataError, EvalkitError, printable
@@ -188,7 +198,7 @@ def _keep_out(out: Path, path: Path | None, option: str = "--out") -> None:
 @click.option("--write-inventory", "write", is_flag=True, help="Write one into the benchmark's folder, if all is well.")
 @click.option("--quiet", is_flag=True, help="Print findings only.")
 def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], wanted: bool, write: bool, quiet: bool) -> None:
-    """Check the data: everything that is wrong, file by file, and what was noticed and accepted.
+    """Check the data: everything that is wrong, file by file, and what was noticed and accepted; points with their masks too.
 
     Ids and class names are compared exactly (after Unicode NFC); a near miss is told. Nothing is repaired. JSON lines are read
     twice, as a table and as a stream, which must agree. The files are compared with the inventory that the benchmark names, or
@@ -196,9 +206,12 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     """
     if path is None and (wanted or write):
         raise EvalkitError("an inventory is of the folder of a benchmark.yml; give --benchmark")
+    points = None
     try:
         benchmark = _read(source, path, models)
         first = evalkit.read_first_pass(path or source, benchmark=benchmark)
+        if source.points:
+            points = every_point_sample(read_point_runs(source.points, folder=path.parent if path else Path()))
     except DataError as error:
         for finding in error.findings:
             click.echo(str(finding))
@@ -208,7 +221,7 @@ def check(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...], 
     folder = path.parent if path else Path()
     loaded = evalkit.load_check(benchmark, source, folder)
     if not quiet:
-        _print_check(source, benchmark, first, loaded)
+        _print_check(source, benchmark, first, points, loaded)
     if write:
         listed = folder / (source.inventory or INVENTORY)
         write_files(listed.parent, {listed.name: inventory(folder, name=source.inventory or INVENTORY)})
@@ -237,7 +250,9 @@ def _check_inventory(folder: Path, named: str | None, *, wanted: bool, quiet: bo
     raise CheckFailed(f"the files are not those of {path.name}: {counts}")
 
 
-def _print_check(source: BenchmarkOptions, benchmark: Benchmark, first: FirstPass | None, loaded: pd.DataFrame) -> None:
+def _print_check(
+    source: BenchmarkOptions, benchmark: Benchmark, first: FirstPass | None, points: tuple | None, loaded: pd.DataFrame
+) -> None:
     images = benchmark.images
     facts = {
         "images": len(images),
@@ -255,7 +270,13 @@ def _print_check(source: BenchmarkOptions, benchmark: Benchmark, first: FirstPas
         _print_answers(benchmark)
     click.echo("\nLoaded, and as a stream:")
     _print_table(loaded)
+    if points:
+        click.echo("\nPoints:")
+        _print_table(states_of(points[0]))
     notes = evalkit.data_check(benchmark)
+    if points and points[1]:
+        said = [("points", name, *note, "") for name, note in points[1]]
+        notes = pd.concat([notes, pd.DataFrame(said, columns=notes.columns)], ignore_index=True)
     if len(notes):
         click.echo("\nNoticed and accepted:")
         _print_table(notes.drop(columns="meaning").map(_printable))
@@ -595,6 +616,133 @@ def convert(
 
 
 @main.command()
+@click.option("--benchmark", type=_Path(), help="A benchmark.yml with `points`.")
+@click.option("--samples", multiple=True, type=click.Path(), help="Samples: JSONL, Parquet, a folder of Parquet; repeat.")
+@click.option("--benchmark-name", help="What --samples are: one of the ten, such as Where2Place.")
+@click.option("--predictions", multiple=True, metavar="NAME=PATH", help="A model's answers to --samples; repeat.")
+@click.option(
+    "--reader",
+    "readers",
+    multiple=True,
+    metavar="NAME=READER",
+    help="How a model's answers are read: qwen-points (default), gemini-points, molmo-points, unit-points, pixel-points, "
+    "or key=point_2d,order=xy,scale=1000; repeat.",
+)
+@click.option("--from", "source", type=_Path(), help="Only aggregate: a point_samples.jsonl of an earlier run.")
+@click.option("--models", multiple=True, metavar="NAME", help="Score only this model; repeat.")
+@click.option(
+    "--missing",
+    type=click.Choice(["partial", "unparseable"]),
+    default="partial",
+    show_default=True,
+    help="A sample without an answer is left out, and the run is partial; or it is scored as an unparseable answer.",
+)
+@click.option("--out", required=True, type=_Path(), help="Folder for the results; made if need be.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the scores.")
+@click.option("--require-complete", is_flag=True, help="Fail (status 1) if a run is partial.")
+@click.option(
+    "--published",
+    is_flag=False,
+    flag_value=BLOCK,
+    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
+)
+@_draw_options
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def points(
+    benchmark: Path | None,
+    samples: tuple[str, ...],
+    benchmark_name: str | None,
+    predictions: tuple[str, ...],
+    readers: tuple[str, ...],
+    source: Path | None,
+    models: tuple[str, ...],
+    missing: str,
+    out: Path,
+    kind: str,
+    require_complete: bool,
+    published: str | None,
+    replicates: int,
+    level: float,
+    seed: int,
+    jobs: int,
+    quiet: bool,
+) -> None:
+    """Score point localisation on any of the ten benchmarks, and write the tables.
+
+    \b
+    point_scores.csv     strict and non-strict scores per model, benchmark and subset
+    point_intervals.csv  intervals of strict and non-strict F1 and of the overall scores
+    point_samples.jsonl  evidence and counts of every sample, from which the scores can be made again
+    published_points.csv with --published: which published row is equal, differs, or is missing
+    run.json             parameters, rules in force, input hashes, versions, scores by their names in the protocol
+
+    \b
+    Example:
+      evalkit points --benchmark-name Where2Place --samples data.parquet --predictions mine=mine.jsonl --out results
+      evalkit points --from results/point_samples.jsonl --out again
+    """
+    from tqdm import tqdm
+
+    from evalkit.reproduction import point_record
+
+    start = time.perf_counter()
+    _keep_out(out, benchmark)
+    check_settings(replicates=replicates, level=level, jobs=jobs)
+    parts = samples or benchmark_name or predictions or readers
+    if sum(map(bool, (benchmark, parts, source))) != 1:
+        raise EvalkitError("give one of --benchmark, --samples (with --benchmark-name and --predictions) and --from")
+    folder = benchmark.parent if benchmark else Path()
+    options = {}
+    if not source:
+        options = read_options(benchmark).points if benchmark else _point_parts(samples, benchmark_name, predictions, readers)
+    notes: list = []
+    if source:
+        table = evalkit.read_point_samples(source, missing=missing)
+        table = table[table["model"].isin(models)] if models else table
+    else:
+        runs = read_point_runs(options, models=models, folder=folder)
+        if not any(run.models for run in runs.values()):
+            raise EvalkitError("there are no points with predictions to score")
+        bar = functools.partial(tqdm, desc="points", unit="sample", disable=quiet, leave=False)
+        table, notes = every_point_sample(runs, missing=missing, progress=bar)
+    intervals = evalkit.point_intervals(table, replicates=replicates, level=level, seed=seed, jobs=jobs)
+    scores = evalkit.point_scores(table, intervals)
+    states = states_of(table)
+    settings = {"missing": missing, "models": list(dict.fromkeys(table["model"])), "replicates": replicates, "level": level}
+    record = point_record(
+        options,
+        folder,
+        {"benchmark": benchmark.name if benchmark else None, "from": source.name if source else None, **settings, "seed": seed},
+        summaries=summaries(scores, states),
+        wall_time_seconds=round(time.perf_counter() - start, 3),
+    )
+    checked = _check_published(scores, read_options(benchmark) if benchmark else None, benchmark, published, table="points")
+    files = {
+        f"point_scores.{kind}": scores,
+        f"point_intervals.{kind}": intervals,
+        **({} if checked is None else {f"published_points.{kind}": checked}),
+        "point_samples.jsonl": sample_rows(table),
+        "run.json": record,
+    }
+    write_files(out, files)
+    for name, (code, _, text) in notes:
+        if code == "convention_warning":
+            click.echo(f"warning: {printable(f'{name}: {text}')}", err=True)
+    partial = scores[(scores["subset"] == "all") & ~scores["complete"]]
+    if not quiet:
+        _print_table(states)
+        click.echo()
+        _print_table(_point_headline(scores))
+        for row in partial.itertuples():
+            click.echo(f"partial: {printable(str(row.model))} on {row.benchmark}, {row.samples:,} samples scored")
+        click.echo(f"\nwritten to {out}: " + ", ".join(files))
+    _require_reproduced(checked, table="points", quiet=quiet)
+    if require_complete and len(partial):
+        told = ", ".join(f"{row.model} on {row.benchmark}" for row in partial.itertuples())
+        raise CheckFailed(f"runs are not complete ({told})")
+
+
+@main.command()
 @click.option("--out", required=True, type=_Path(), help="New or empty folder, or an earlier sample.")
 @click.option("--images", type=int, default=1200, show_default=True, help="Number of pictures.")
 @click.option("--seed", type=int, default=20260817, show_default=True, help="Everything follows from it.")
@@ -659,6 +807,26 @@ def _with_semantic(
     accepted = evalkit.accepted_pairs(benchmark, iou=iou)
     relaxed = evalkit.relaxed_counts(counts, accepted)
     return pd.concat([counts, relaxed], ignore_index=True), {"semantic_pairs": evalkit.related_pairs(accepted)}
+
+
+def _point_parts(samples: tuple, name: str | None, predictions: tuple, readers: tuple) -> dict[str, PointOptions]:
+    """The options of one point benchmark from the parts that stand for a file."""
+    if not samples or not name or not predictions:
+        raise EvalkitError("--samples, --benchmark-name and --predictions belong together")
+    files = {model: {"path": path} for model, path in _named(predictions, "--predictions", "PATH").items()}
+    for model, reader in _named(readers, "--reader", "READER").items():
+        if model not in files:
+            raise EvalkitError(f"--reader names {model!r}, which has no --predictions")
+        files[model]["reader"] = reader
+    said = {"samples": list(samples), "predictions": files}
+    return {name: point_options_from(said, source="command line")}
+
+
+def _point_headline(scores: pd.DataFrame) -> pd.DataFrame:
+    """What leads each benchmark, with its interval, beside the strict score."""
+    whole = scores[scores["subset"] == "all"]
+    columns = {"overall_non_strict": "non-strict", "low": "low", "high": "high", "overall_strict": "strict"}
+    return whole.sort_values("benchmark", kind="stable")[["benchmark", "model", "samples", *columns]].rename(columns=columns)
 
 
 def _states(benchmark: Benchmark) -> pd.DataFrame:
@@ -758,12 +926,12 @@ def _record(
 
 
 def _check_published(
-    computed: pd.DataFrame, source: BenchmarkOptions, path: Path | None, published: str | None, *, table: str
+    computed: pd.DataFrame, source: BenchmarkOptions | None, path: Path | None, published: str | None, *, table: str
 ) -> pd.DataFrame | None:
     """Ours against the published table that the option or benchmark.yml names; None if none is asked for."""
     if published is None:
         return None
-    options, folder = getattr(source.published, table), path.parent if path else Path()
+    options, folder = source and getattr(source.published, table), path.parent if path else Path()
     if published != BLOCK:
         options, folder = PublishedOptions(path=published), Path()
     elif options is None:

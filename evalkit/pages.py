@@ -45,6 +45,7 @@ def _each(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
 PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "benchmark": (_is_text, "must be text, the path of a benchmark.yml"),
     "models": (_each(_is_text), "must be a list of names, [] for all models"),
+    "point_models": (_each(_is_text), "must be a list of names, [] for all models"),
     "image_ids": (_each(_is_text), "must be a list of ids, each of them text"),
     "iou": (lambda value: bool(_each(_is_threshold)(value) and value), "must be a list of numbers above 0, up to 1"),
     "headline_iou": (_is_threshold, "must be a number above 0, up to 1"),

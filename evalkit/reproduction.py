@@ -9,7 +9,7 @@ import platform
 import posixpath
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,13 +21,17 @@ from msgspec import Meta
 
 from evalkit.boxes import TOLERANCE
 from evalkit.formats.decoding import files_in, read_bytes, stays_inside
-from evalkit.formats.options import BenchmarkOptions, read_options
+from evalkit.formats.options import BenchmarkOptions, PointOptions, read_options
+from evalkit.point_benchmarks import PROTOCOL
 from evalkit.responses import reader
 from evalkit.tables import EvalkitError, printable
 
 INVENTORY = "inventory.json"
 PROJECT = Path(__file__).resolve().parents[1]
-PACKAGES = ("evalkit", "numpy", "scipy", "pandas", "matplotlib", "msgspec", "papermill", "jupyter-book")
+PACKAGES = (
+    *("evalkit", "numpy", "scipy", "pandas", "pyarrow", "Pillow", "opencv-python-headless", "matplotlib", "msgspec"),
+    *("papermill", "jupyter-book"),
+)
 RULES = {
     "iou": f"intersection over union of half-open boxes; a match needs IoU >= threshold - {TOLERANCE:g}",
     "matcher": "maximum cardinality, one-to-one, within image and class",
@@ -46,6 +50,14 @@ AGREEMENT_RULES = {
     "bootstrap": "images of the group in the order of their ids, or blocks in the order of their names",
 }
 
+POINT_RULES = {
+    "strict": "TP = min(M, P, G), FP = P - TP, FN = G - TP, micro; exact counts and empty answers have rules of their own",
+    "non-strict": "precision = sum of hits / sum of P, recall = strict recall, F1 = their harmonic mean",
+    "pixels": "min(size - 1, int(value / scale * size)); a point out of range stays in P and hits nothing",
+    "mask": "foreground is every value but 0; the size is the image's",
+    "polygons": "vertices truncated, OpenCV fillPoly",
+}
+
 
 def run_record(options: BenchmarkOptions, folder: Path, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """The contents of ``run.json``: parameters, rules, inputs with their SHA-256, versions, time, and ``more``.
@@ -58,6 +70,26 @@ def run_record(options: BenchmarkOptions, folder: Path, parameters: Mapping[str,
         "rules": RULES,
         "inputs": dict(input_hashes(options, folder)),
         **({"readers": readers} if readers else {}),
+        "versions": versions(),
+        "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        **more,
+    }
+
+
+def point_record(
+    points: Mapping[str, PointOptions], folder: Path, parameters: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
+    """The contents of ``run.json`` for point benchmarks, as :func:`run_record`; ``protocol`` has the protocol's name."""
+    readers = {
+        name: {model: str(reader(file.reader, kind="points")) for model, file in one.predictions.items()}
+        for name, one in points.items()
+    }
+    return {
+        "protocol": PROTOCOL,
+        "parameters": dict(parameters),
+        "rules": POINT_RULES,
+        "inputs": dict(_hashes(_point_files(points), folder)),
+        "readers": readers,
         "versions": versions(),
         "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         **more,
@@ -89,6 +121,18 @@ def input_hashes(options: BenchmarkOptions, folder: Path) -> Iterator[tuple[str,
         said += [(role, one.path)] + [(f"{role}, {name}", getattr(one, name)) for name in ("names", "sizes", "assignments")]
     published = msgspec.structs.asdict(options.published)
     said += [(f"published {table}", one.path) for table, one in published.items() if one is not None]
+    yield from _hashes([*said, *_point_files(options.points)], folder)
+
+
+def _point_files(points: Mapping[str, PointOptions]) -> list[tuple[str, str | None]]:
+    said: list[tuple[str, str | None]] = []
+    for name, one in points.items():
+        said += [(f"points {name}", path) for path in one.samples]
+        said += [(f"points {name}, predictions {model}", file.path) for model, file in one.predictions.items()]
+    return said
+
+
+def _hashes(said: Iterable[tuple[str, str | None]], folder: Path) -> Iterator[tuple[str, str]]:
     for role, text in said:
         path = folder / text if text else folder
         is_labels = path.is_dir() and not role.endswith("sizes")  # a folder of sizes holds pictures

@@ -57,7 +57,7 @@ REPAIRS = {
     "decimal_strings": "coordinates in quotation marks were taken for numbers",
     "python_literal": "strings in single quotes were taken for JSON strings",
 }
-ORDERS = ("xyxy", "yxyx")
+ORDERS = {"boxes": ("xyxy", "yxyx"), "points": ("xy", "yx")}
 SCALES = {"1000": 1000, "100": 100, "1": 1, "pixels": None}
 GIANT = 1e9  # pixels that no image has; products of such numbers stay finite
 
@@ -82,10 +82,15 @@ PRESETS = {
     "qwen-boxes": Reader("bbox_2d", "xyxy", 1000),
     "gemini-boxes": Reader("box_2d", "yxyx", 1000),
     "pixel-boxes": Reader("bbox_2d", "xyxy", None),
+    "qwen-points": Reader("point_2d", "xy", 1000, "points"),
+    "gemini-points": Reader("point", "yx", 1000, "points"),
+    "molmo-points": Reader("tags", "xy", 100, "points"),
+    "unit-points": Reader("point_2d", "xy", 1, "points"),
+    "pixel-points": Reader("point_2d", "xy", None, "points"),
 }
 Box = tuple[float, float, float, float]
 Reading = tuple[list[str], list[Box], tuple[str, ...]]  # labels, numbers as written, repairs
-KEYS = frozenset({preset.key for preset in PRESETS.values()} | {"point_2d"})
+KEYS = frozenset({preset.key for preset in PRESETS.values() if preset.kind == "boxes"} | {"point_2d"})
 
 
 class Response(NamedTuple):
@@ -113,18 +118,20 @@ class _Unreadable(Exception):
     """The answer is invalid; the argument is one of REASONS."""
 
 
-def reader(text: str) -> Reader:
-    """The convention by the name of a preset, or by its three parts.
+def reader(text: str, *, kind: str = "boxes") -> Reader:
+    """The convention of ``boxes`` or ``points`` by the name of a preset, or by its three parts.
 
     >>> reader("gemini-boxes") == reader("key=box_2d,order=yxyx,scale=1000")
     True
 
-    Raises EvalkitError for an unknown preset, part or value, and a part that is left out or given twice.
+    Raises EvalkitError for an unknown preset, part or value, a part that is left out or given twice, and the other kind.
     """
-    if text.strip() in PRESETS:
-        return PRESETS[text.strip()]
+    if (preset := PRESETS.get(text.strip())) and preset.kind != kind:
+        raise EvalkitError(f"reader: {text.strip()!r} reads {preset.kind}, and the file holds {kind}")
+    if preset:
+        return preset
     if "=" not in text:
-        known = ", ".join(PRESETS)
+        known = ", ".join(name for name, preset in PRESETS.items() if preset.kind == kind)
         raise EvalkitError(f"reader: unknown preset {text!r}; known are {known}, or the parts key=...,order=...,scale=...")
     pairs = [(name.strip(), value.strip()) for name, _, value in (part.partition("=") for part in text.split(","))]
     parts = dict(pairs)
@@ -133,12 +140,12 @@ def reader(text: str) -> Reader:
             raise EvalkitError(f"reader: unknown part {name!r} in {text!r}; the parts are key, order, scale")
     if sorted(parts) != sorted(name for name, _ in pairs) or len(parts) != 3:
         raise EvalkitError(f"reader: key, order and scale must each be given once, not {text!r}")
-    for name, known in (("order", ORDERS), ("scale", SCALES)):
+    for name, known in (("order", ORDERS[kind]), ("scale", SCALES)):
         if parts[name] not in known:
             raise EvalkitError(f"reader: {name} must be one of {', '.join(known)}, not {parts[name]!r}")
     if not re.fullmatch(r"[\w.-]+", parts["key"]) or parts["key"] == "label":
         raise EvalkitError(f"reader: key must be a plain name other than `label`, not {parts['key']!r}")
-    return Reader(parts["key"], parts["order"], SCALES[parts["scale"]])
+    return Reader(parts["key"], parts["order"], SCALES[parts["scale"]], kind)
 
 
 def read_boxes(text: str, reader: Reader, *, width: float | None = None, height: float | None = None) -> Response:

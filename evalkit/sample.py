@@ -1,4 +1,4 @@
-"""Toytown, the built-in sample benchmark: drawn street pictures, their exact boxes, six models' answers, and a first pass.
+"""Toytown, the built-in sample benchmark: drawn street pictures, exact boxes, six models' answers, a first pass, points.
 
 Everything follows from the seed. The only source of chance is `random.Random(text).random()`, whose sequence Python
 guarantees; arithmetic is whole-numbered or plain + - * /, so pixels and text are the same on every machine. Each image
@@ -354,6 +354,7 @@ def _paint_house(canvas: np.ndarray, draw: Draw, x0: int, y0: int, x1: int, y1: 
 
 def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> None:
     from evalkit.sample_first_pass import write_first_pass  # which draws on the scenes above
+    from evalkit.sample_points import write_points  # which draws on the scenes above
 
     (folder / "images").mkdir(parents=True)
     (folder / "predictions").mkdir()
@@ -390,6 +391,7 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
             "predictions:",
             *(f"  {model.name}: {_file(model)}" for model in MODELS),
             *write_first_pass(folder, images, seed),
+            *write_points(folder, images, seed),
             f"inventory: {INVENTORY}",
         ],
     )
@@ -433,6 +435,7 @@ def _refuse_foreign(out: Path) -> None:
     models = "|".join(model.name for model in MODELS)
     ours = r"benchmark\.yml|inventory\.json|(classes|semantic|slices)\.csv|(gold|first_pass)\.jsonl|images/toy-\d+\.png"
     ours += rf"|predictions/({models})\.jsonl"
+    ours += r"|points/([\w-]+|[\w-]+/[a-z]+)\.jsonl|points/masks/[\w-]+\.png"
     foreign = sorted(name for name in held if not re.fullmatch(ours, name))
     start = (out / "benchmark.yml").read_bytes()[: len(MARK)] if "benchmark.yml" in held else b""
     if foreign or start != MARK.encode():

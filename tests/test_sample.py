@@ -65,7 +65,7 @@ def test_same_seed_writes_the_same_bytes(tmp_path):
 
 def test_another_seed_writes_another_sample(tmp_path):
     first, second = (contents(write_sample(tmp_path / str(seed), images=8, seed=seed).parent) for seed in (1, 2))
-    same = {path.as_posix() for path in first if first[path] == second[path]}
+    same = {path.as_posix() for path in first if first[path] == second.get(path) and path.suffix != ".png"}
     assert same == {"classes.csv", "semantic.csv"}
 
 
@@ -74,8 +74,11 @@ def test_image_k_does_not_depend_on_the_number_of_images(tmp_path):
     for path, content in short.items():
         if path.name == "inventory.json":
             continue  # the hashes of longer files
-        assert long[path].startswith(content), path
-    assert len(long) == len(short) + 5
+        # more pictures may give a question for one more of the point benchmarks
+        more = set(content.splitlines()) <= set(long[path].splitlines()) if path.name == "benchmark.yml" else False
+        assert more or long[path].startswith(content), path
+    boxes = [[path for path in files if path.parts[0] != "points"] for files in (short, long)]
+    assert len(boxes[1]) == len(boxes[0]) + 5
 
 
 def test_frozen_regression_values(tmp_path):
@@ -83,7 +86,7 @@ def test_frozen_regression_values(tmp_path):
     folder = write_sample(tmp_path / "tiny", images=12, seed=7).parent
     text = hashlib.sha256(b"".join((folder / name).read_bytes() for name in TEXTS))
     drawn = hashlib.sha256(b"".join(pixels(path).tobytes() for path in sorted((folder / "images").iterdir())))
-    assert text.hexdigest() == "b9f20714db012378cde5b80ddcb8c83a5b30ca535a2a9eff1c92979729cb9731"
+    assert text.hexdigest() == "ff2237f61acfc09b4decded628cab141783c7f01cffa14c530fec3270102f39d"
     assert drawn.hexdigest() == "82b424c68de2aa23584d4f788b895f7e008223423933aa919f2342fc7370bb83"
 
 

@@ -68,6 +68,20 @@ class PublishedTables(msgspec.Struct, forbid_unknown_fields=True, frozen=True, k
     points: PublishedOptions | None = None
 
 
+class PointFileOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A model's answers to a point benchmark, and the convention by which they are read."""
+
+    path: str
+    reader: str = "qwen-points"
+
+
+class PointOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The samples of a point benchmark (files, or folders of Parquet files) and the models' answers."""
+
+    samples: list[str]
+    predictions: dict[str, PointFileOptions] = {}
+
+
 class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """The contents of ``benchmark.yml``."""
 
@@ -82,6 +96,7 @@ class BenchmarkOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
     semantic: RelationOptions | None = None
     slices: str | None = None
     published: PublishedTables = PublishedTables()
+    points: dict[str, PointOptions] = {}
 
 
 @dataclass(frozen=True)
@@ -223,7 +238,35 @@ def options_from(said: Mapping[str, Any], *, source: str) -> BenchmarkOptions:
         if blank := [name for name in said["predictions"] if not name.strip()]:
             raise EvalkitError(f"{source}, predictions: a model needs a name, not {blank[0]!r}")
         said["predictions"] = {name: as_file(one, f"predictions, {name}") for name, one in said["predictions"].items()}
+    if isinstance(said.get("points"), dict):
+        said["points"] = {
+            name: point_options_from(one, source=f"{source}, points, {name}") for name, one in said["points"].items()
+        }
     return _convert(said, BenchmarkOptions, source)
+
+
+def point_options_from(said: Any, *, source: str) -> PointOptions:
+    """Check the keys and values of one point benchmark; answers are a bare path or a mapping with ``path`` and ``reader``."""
+    _known_keys(said, PointOptions, source)
+    if isinstance(said, dict):
+        said = {**said, "samples": [said["samples"]] if isinstance(said.get("samples"), str) else said.get("samples")}
+    if isinstance(said, dict) and isinstance(said.get("predictions"), dict):
+        predictions = {}
+        for name, one in said["predictions"].items():
+            one = {"path": one} if isinstance(one, str) else one
+            _known_keys(one, PointFileOptions, f"{source}, predictions, {name}")
+            predictions[name] = _convert(one, PointFileOptions, f"{source}, predictions, {name}")
+            if not name.strip() or not predictions[name].path.strip():
+                raise EvalkitError(f"{source}, predictions: a model needs a name and a path, not {name!r}")
+            try:
+                reader(predictions[name].reader, kind="points")
+            except EvalkitError as error:
+                raise EvalkitError(f"{source}, predictions, {name}: {error}") from None
+        said["predictions"] = predictions
+    options = _convert(said, PointOptions, source)
+    if not options.samples or any("\0" in one or not one.strip() for one in options.samples):
+        raise EvalkitError(f"{source}: samples must be the path of a file or folder, or a list of them")
+    return options
 
 
 def _convert(said: Any, kind: type, where: str) -> Any:

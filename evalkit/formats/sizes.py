@@ -38,9 +38,8 @@ def picture_size(path: Path) -> tuple[int, int, bool]:
     Raises DataError for a file that is no picture.
     """
     with _opened(path, "its size") as picture:
-        turned = picture.getexif().get(ORIENTATION) in TURNED
-        width, height = picture.size
-        return (height, width, True) if turned else (width, height, False)
+        size, turned = displayed_size(picture)
+        return *size, turned
 
 
 def pixels(folder: Path | None, file_name: str | None) -> np.ndarray | None:
@@ -125,6 +124,12 @@ def silent_images(
         for row in sorted(set(range(len(images))) - set(rows.tolist())):
             text = f"this image {how}; set `absent: empty` if that says that there is nothing on it"
             yield Finding(path.name, "", images["image_id"].iloc[row], "gold.absent", text)
+
+
+def displayed_size(picture: Image.Image) -> tuple[tuple[int, int], bool]:
+    """Width and height of an opened picture as it is shown, and whether an EXIF orientation swapped the stored ones."""
+    turned = picture.getexif().get(ORIENTATION) in TURNED
+    return (picture.size[::-1] if turned else picture.size), turned
 
 
 def with_picture_sizes(said: Annotations, folder: Path) -> Annotations:

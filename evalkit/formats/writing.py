@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 
 from evalkit.tables import EvalkitError
@@ -16,7 +17,7 @@ from evalkit.tables import EvalkitError
 FORMATS = ("csv", "parquet", "json")
 
 
-def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict | bytes]) -> list[Path]:
+def write_files(out: str | Path, files: Mapping[str, pd.DataFrame | dict | list[dict] | bytes]) -> list[Path]:
     """Write all files into the folder ``out``, which is made if need be; the ending of a name is its format, bytes are as is.
 
     All of them are complete before the first takes its place; what else the folder holds stays as it is.
@@ -69,9 +70,11 @@ def replace_folder(fresh: Path, target: Path, old: Path) -> None:
         raise
 
 
-def _write(path: Path, content: pd.DataFrame | dict | bytes) -> None:
+def _write(path: Path, content: pd.DataFrame | dict | list[dict] | bytes) -> None:
     if isinstance(content, bytes):
         path.write_bytes(content)
+    elif path.suffix == ".jsonl":
+        path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in content))
     elif path.suffix == ".parquet":
         content.to_parquet(path, index=False)
     elif path.suffix == ".csv":

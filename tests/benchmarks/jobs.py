@@ -16,6 +16,7 @@ from pathlib import Path
 import data
 import numpy as np
 import peers
+import point_data
 
 NAIVE_REPLICATES = 20
 THRESHOLDS = {"1": [0.50], "3": [0.30, 0.40, 0.50]}
@@ -182,6 +183,47 @@ def _rescoring(tool, folder):
     return run, lambda _: {}
 
 
+def _points(tool, folder):
+    """Masks of 1024 x 1024 decoded one by one, and the answers of one model scored on them; each has its own time."""
+    from evalkit.point_metrics import point_scores
+    from evalkit.point_runs import answer_to, sample_row, sample_table, target_regions
+
+    run = point_data.read(folder)
+    answers, convention = run.answers["m"], run.readers["m"]
+
+    def score():
+        spent, rows = {"read": 0.0, "decode": 0.0, "score": 0.0}, []
+        clock = time.process_time()  # of the processor: the parts are compared with one another
+
+        def lap(name):
+            nonlocal clock
+            now = time.process_time()
+            spent[name] += now - clock
+            clock = now
+
+        for sample in run.samples():
+            lap("read")
+            regions = target_regions(sample, run.benchmark)
+            lap("decode")
+            rows.append(sample_row(sample, regions, answer_to(sample, answers, convention), convention, False))
+            lap("score")
+        scores = point_scores(sample_table({"m": rows}, run.benchmark))
+        lap("score")
+        return scores, spent
+
+    return score, lambda result: {"stages": result[1], "samples": int(result[0]["samples"].iloc[0])}
+
+
+def _aggregate(tool, folder):
+    """100,000 samples that are evidence already, to counts and scores."""
+    from evalkit.point_benchmarks import point_benchmark
+    from evalkit.point_metrics import point_scores
+    from evalkit.points import counted
+
+    evidence, benchmark = point_data.make_evidence(), point_benchmark("PointBench")
+    return lambda: point_scores(counted(evidence, benchmark)), lambda scores: {"samples": int(scores["samples"].iloc[0])}
+
+
 def _answers(tool, folder, form):
     """100,000 answers of a model, read one by one."""
     from evalkit.responses import read_boxes, reader
@@ -261,6 +303,8 @@ def _out(tallies):
 
 
 EVALKIT = {
+    "points": _points,
+    "aggregate": _aggregate,
     "answers": _answers,
     "agreement": _agreement,
     "alpha": _alpha,

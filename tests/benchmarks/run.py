@@ -1,7 +1,7 @@
 """`make bench`: time and memory of evalkit and of three other evaluators on the same work.
 
-    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [intervals] [answers] [book] [--rounds N] [--cores N]
-        [--folder DIR]
+    python tests/benchmarks/run.py [matching] [endtoend] [scale] [crowd] [intervals] [points] [answers] [agreement] [book]
+        [--rounds N] [--cores N] [--folder DIR]
 
 Every measurement is a process of its own. The rounds go through the tools in turn, so that a busy machine is busy
 for all of them. Each tool runs as it comes: hotcoco takes as many threads as there are cores, evalkit takes one.
@@ -21,6 +21,7 @@ from pathlib import Path
 import data
 import numpy as np
 import peers
+import point_data
 from jobs import NAIVE_REPLICATES
 from measuring import (
     compare,
@@ -170,6 +171,31 @@ def intervals(folder, rounds):
     ]
 
 
+def points(folder, rounds):
+    point_data.write(folder)
+    runs = [job("evalkit", "points", folder, 1) for _ in range(min(rounds, 2))]
+    aggregated = [job("evalkit", "aggregate", folder, 5) for _ in range(min(rounds, 3))]
+    decoding, scoring = (min(run["stages"][name] for run in runs) for name in ("decode", "score"))
+    reading, peak = min(run["stages"]["read"] for run in runs), largest(runs, "peak")
+    rows = [
+        [f"reading {runs[0]['samples']:,} samples", f"{reading:.2f}", ""],
+        ["decoding their masks of 1024 x 1024", f"{decoding:.2f}", megabytes(peak)],
+        ["scoring one model", f"{scoring:.2f}", ""],
+        [
+            f"aggregating {aggregated[0]['samples']:,} samples",
+            f"{typical(aggregated):.3f}",
+            megabytes(largest(aggregated, "peak")),
+        ],
+    ]
+    print_table("Points", ["work", "s", "peak MB"], rows)
+    share, seconds = scoring / decoding, typical(aggregated)
+    return [
+        (peak < 1e9, f"points: 10,000 samples, peak {megabytes(peak)} MB (under 1,000)"),
+        (share < 0.05, f"points: scoring takes {share:.1%} of the time of decoding (under 5 %)"),
+        (seconds < 1, f"points: 100,000 samples aggregated in {seconds:.3f} s (under 1)"),
+    ]
+
+
 def answers(folder, rounds):
     works = {
         "plain": "a plain list",
@@ -228,6 +254,7 @@ SECTIONS = {
     "scale": scale,
     "crowd": crowd,
     "intervals": intervals,
+    "points": points,
     "answers": answers,
     "agreement": agreement,
     "book": book,
