@@ -40,18 +40,24 @@ def same(by_hand: Mapping[str, Any], computed: Mapping[str, Any], *, tolerance: 
     for name, value in by_hand.items():
         if not abs(float(value) - float(computed[name])) <= tolerance:
             raise EvalkitError(f"{name}: {value} by hand, {computed[name]} from evalkit")
-    rows = {name: [shown(value), shown(float(computed[name]))] for name, value in by_hand.items()}
-    return pages.table(pd.DataFrame.from_dict(rows, orient="index", columns=["by hand", "evalkit"]).rename_axis(index="value"))
+    rows = {name: [value, float(computed[name])] for name, value in by_hand.items()}
+    return values(pd.DataFrame.from_dict(rows, orient="index", columns=["by hand", "evalkit"]), of="value")
+
+
+def values(frame: pd.DataFrame, *, of: str) -> Styler:
+    """A table of numbers, with fractions as such and as decimals; ``of`` heads the column of row labels."""
+    text = frame.map(shown).rename_axis(index=of)
+    return pages.table(text).set_properties(subset=list(text), **{"white-space": "nowrap"})
 
 
 def shown(value: Any) -> str:
     """A number as text: ``5/14 = 0.357``, a decimal with three places, or a whole number; long fractions as decimals.
 
     >>> shown(Fraction(5, 14)), shown(0.25), shown(3.0)
-    ('5/14\\xa0=\\xa00.357', '0.250', '3')
+    ('5/14 = 0.357', '0.250', '3')
     """
     if isinstance(value, Fraction) and 1 < value.denominator < 10_000:
-        return f"{value}\u00a0=\u00a0{float(value):.3f}"  # it does not break in a table
+        return f"{value} = {float(value):.3f}"
     return f"{int(value):,}" if float(value).is_integer() else f"{float(value):.3f}"
 
 
@@ -132,7 +138,7 @@ def graph(
             {"color": COLOURS[2], "linewidth": 4} if is_chosen else {"color": MUTED, "linewidth": 1.2, "linestyle": "dashed"}
         )
         axes.plot([x0, x1], [y0, y1], zorder=1, solid_capstyle="round", **style)
-        share = 0.5 if y0 == y1 else 0.28  # crossing lines are apart there
+        share = 0.5 if y0 == y1 else 0.25 if y0 > y1 else 0.75  # near the upper end, where lines that cross are apart
         weight = "bold" if is_chosen else "normal"
         number = {"ha": "center", "va": "center", "fontsize": 9, "fontweight": weight, "color": INK, "bbox": HALO}
         axes.text(x0 + share * (x1 - x0), y0 + share * (y1 - y0), f"{value:.2f}", **number)

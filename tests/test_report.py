@@ -95,6 +95,18 @@ def test_bok_06_every_page_of_results_names_the_data_the_note_and_what_it_was_ma
         assert metadata.version("numpy") in text, page.name
 
 
+def test_every_teaching_page_downloads_as_a_notebook(built):
+    html = built / "_build" / "html"
+    lessons = [path.stem for path in report.steps(PROJECT) if path.parent.name == "teach"]
+    assert lessons
+    for name in lessons:
+        page = (html / "book" / "executed" / "teach" / f"{name}.html").read_text()
+        address = f"_sources/book/executed/teach/{name}.ipynb"
+        assert f'href="../../../{address}"' in page, name
+        cells = json.loads((html / address).read_text())["cells"]
+        assert not any("injected-parameters" in one["metadata"].get("tags", []) for one in cells), name
+
+
 def test_bok_04_numbers_on_pages_are_plain(built):
     for page in book_checks.pages(built / "_build" / "html"):
         assert "np.float64(" not in page.read_text()

@@ -47,6 +47,8 @@ PAGE_OF = {  # every public function that computes something, and the page that 
     "gains": "semantic",
     "iou": "iou",
     "match": "matching",
+    "point_intervals": "40_points",
+    "point_scores": "points",
     "precision": "fbeta",
     "recall": "fbeta",
     "related_pairs": "semantic",
@@ -57,14 +59,23 @@ PAGE_OF = {  # every public function that computes something, and the page that 
     "undefined_as_nan": "undefined",
     "worst_images": "26_errors",
 }
-NO_METRIC = {
+NO_METRIC = {  # they read, list, check or write
     "benchmark_from",
+    "convert",
+    "data_check",
     "data_notes",
+    "fault_table",
+    "load_check",
     "overlaps",
+    "point_samples",
     "read_answers",
     "read_benchmark",
+    "read_classes",
     "read_first_pass",
-}  # they read or list
+    "read_point_runs",
+    "read_point_samples",
+    "read_stream",
+}
 FAST = "undefined"
 
 # What digits in prose may be: names of scores, years of what is cited, and the marks of an undefined ratio or of a scale's ends
@@ -74,6 +85,8 @@ RULES = r"0/0|\bfrom 0 to 1\b|\bn\^\(5/2\)"
 LISTS = r"(?m)^[0-9]\. "
 PROSE_EXCEPTIONS = {  # further ones, page by page
     "10_data": [r"Clean images, at 0,"],
+    "30_agreement": [r"0 is chance, 1 is perfect", r"alpha below 0", r"[Tt]he line at 0"],
+    "points": [r"Quarterly 2,"],
     "undefined": [r"what 0/0 should be", r"most write 0", r"uses 0 unless told otherwise"],
 }
 
