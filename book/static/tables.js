@@ -66,6 +66,7 @@
       addSorting(table, body, rows);
       if (rows.length > FEW) addFilter(table, rows);
     }
+    addEventListener("beforeprint", () => document.querySelectorAll(".bd-article details").forEach((part) => (part.open = true)));
     const scrolls = new ResizeObserver((entries) => {
       for (const { target } of entries) {
         if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
