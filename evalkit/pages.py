@@ -17,6 +17,7 @@ from IPython.display import HTML
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
+from evalkit.figures import MOST_CLASSES
 from evalkit.intervals import DEGENERATE, LEAST_REPLICATES
 from evalkit.published import failed, summary
 from evalkit.tables import Benchmark, EvalkitError, printable
@@ -237,6 +238,14 @@ def gallery(pictures: Sequence[tuple[str, HTML]]) -> HTML:
     """Pictures with a line of text below each, as many side by side as the page is wide."""
     parts = [f"<figure>{shown.data}<figcaption>{_escaped(text)}</figcaption></figure>" for text, shown in pictures]
     return HTML(f'<div class="gallery">{"".join(parts)}</div>')
+
+
+def classes_shown(benchmark: Benchmark) -> HTML:
+    """Which classes the figures by class have, where that is not all of them."""
+    many = len(benchmark.classes)
+    if many <= MOST_CLASSES:
+        return HTML("<!-- all classes are shown -->")
+    return say(f"The figure has the {MOST_CLASSES} classes with most gold boxes, of {many:,} classes.")
 
 
 def say(text: str) -> HTML:

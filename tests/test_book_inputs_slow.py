@@ -1,4 +1,4 @@
-"""Whole books of unusual benchmarks: the same pages, nothing wider than the window, and a sentence where there is nothing to show."""
+"""Whole books of unusual benchmarks: the same pages, nothing too wide, and a sentence where there is nothing to show."""
 
 import re
 
