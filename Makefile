@@ -1,5 +1,6 @@
 # make book        the report on the sample, or on BENCHMARK=path/benchmark.yml → _build/html/index.html
 # make test        fast tests             make test-slow   more book builds, the browser
+# make pdf         the report that was made last as one PDF → _build/evalkit.pdf (needs Chromium)
 # make bench       speed and memory       make lint        style
 # make shots       pictures of all pages  make clean       all that can be made again
 #
@@ -14,7 +15,7 @@ RUN := $(VENV)/bin/python -m
 INSTALL := $(RUN) pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: help book test test-slow bench lint shots clean
+.PHONY: help book pdf test test-slow bench lint shots clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -22,6 +23,10 @@ help:
 book: $(VENV)/installed $(filter $(SAMPLE),$(or $(BENCHMARK),$(SAMPLE)))
 	@file="$(or $(BENCHMARK),$(SAMPLE))"; [ -f "$$file" ] || [ ! -f "$(PWD)/$$file" ] || file="$(PWD)/$$file"; \
 	  set -x; $(RUN) evalkit report --benchmark "$$file"
+
+pdf: $(VENV)/installed-pdf
+	@[ -d _build/html ] || $(MAKE) book
+	$(RUN) evalkit.printing
 
 test: $(VENV)/installed-dev
 	$(RUN) pytest -m "not slow"
@@ -40,7 +45,7 @@ shots: $(VENV)/installed-dev
 	$(VENV)/bin/python tests/book_checks.py _build/html --shots $(SHOTS)
 
 clean:
-	rm -rf _build _build.new _build.old book/.report.lock book/executed book/vendor toytown shots build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build _build.new _build.old _build.print book/.report.lock book/executed book/vendor toytown shots build *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find evalkit tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(SAMPLE): | $(VENV)/installed
@@ -64,4 +69,8 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 $(VENV)/installed-bench: $(VENV)/installed
 	$(INSTALL) -e '.[bench]'
+	@touch $@
+
+$(VENV)/installed-pdf: $(VENV)/installed
+	$(INSTALL) -e '.[pdf]'
 	@touch $@

@@ -68,7 +68,7 @@ def agree(
     iou : threshold of the box statistics
     replicates : of the image bootstrap; None for no intervals
     block : the block of each image of ``first.images``; then blocks are drawn instead of images
-    marks : of :func:`mark` with this ``iou``, if it is there already
+    marks : of :func:`evalkit.agreement_sums.mark` with this ``iou``, if it is there already
 
     Returns
     -------
@@ -97,7 +97,7 @@ def agree_by_pair(
     block: np.ndarray | None = None,
     marks: Marks | None = None,
 ) -> pd.DataFrame:
-    """As :func:`agree` for each two annotators who saw an image in common, on all such images.
+    """As :func:`evalkit.agreement.agree` for each two annotators who saw an image in common, on all such images.
 
     Returns a DataFrame with the columns ``PAIR_COLUMNS``; ``annotator_a`` stands before ``annotator_b`` by name, and no
     statistic depends on that.

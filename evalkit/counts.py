@@ -107,9 +107,9 @@ def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
 
     Returns
     -------
-    DataFrame ``model, iou, image_id, class, outcome, overlap, gold_x_min … gold_y_max, predicted_x_min …
-    predicted_y_max, score``: one row for each ``tp`` (both boxes and their IoU), ``fp`` (no gold box) and ``fn`` (no
-    predicted box); what a row lacks is NaN.
+    DataFrame ``model, iou, image_id, class, outcome, overlap``, then the edges ``gold_x_min`` to ``gold_y_max`` and
+    ``predicted_x_min`` to ``predicted_y_max``, and ``score``: one row for each ``tp`` (both boxes and their IoU), ``fp`` (no
+    gold box) and ``fn`` (no predicted box); what a row lacks is NaN.
     """
     levels = thresholds(iou)
     pairs = _pairs(benchmark, levels, pairs)

@@ -40,6 +40,7 @@ OUTCOME_STYLES = {  # colour, line, width
 }
 MOST_PRINTED = 26  # rows of a matrix that has its numbers printed
 LONGEST = 30  # characters of a name in a figure
+MOST_CLASSES = 40  # that a figure has a row for
 INK, MUTED, GRID = "#1b1f24", "#57606a", "#d8dee4"
 STYLE = {
     "axes.edgecolor": MUTED,
@@ -81,10 +82,18 @@ def plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
+def most_gold(benchmark: Benchmark) -> list[str]:
+    """The classes that a figure has room for: all, or the ``MOST_CLASSES`` with most gold boxes, in the order of the list."""
+    boxes = benchmark.gold["class"].value_counts().reindex(benchmark.classes["class_name"], fill_value=0)
+    shown = set(boxes.sort_values(ascending=False, kind="stable").index[:MOST_CLASSES])
+    return [name for name in boxes.index if name in shown]
+
+
 def classes(benchmark: Benchmark) -> Axes:
-    """Bars of the number of gold boxes per class, grouped by domain, largest domain first."""
+    """Bars of the number of gold boxes of each of the classes of :func:`most_gold`, grouped by domain, largest domain first."""
     boxes = benchmark.gold["class"].value_counts()
     table = benchmark.classes.assign(boxes=benchmark.classes["class_name"].map(boxes).fillna(0).astype(int))
+    table = table[table["class_name"].isin(most_gold(benchmark))]
     size = table.groupby("domain")["boxes"].sum()
     table = table.assign(size=table["domain"].map(size)).sort_values(
         ["size", "domain", "boxes", "class_name"], ascending=[False, True, False, True]

@@ -17,12 +17,14 @@ from IPython.display import HTML
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
+from evalkit.figures import MOST_CLASSES
 from evalkit.intervals import DEGENERATE, LEAST_REPLICATES
 from evalkit.published import failed, summary
 from evalkit.tables import Benchmark, EvalkitError, printable
 
 DASH = "–"
 JOINER = "\u2060"  # forbids a line break
+MOST_ROWS = 1000  # of one table on a page, and of all the tables that are folded together
 
 
 def _is_text(value: Any) -> bool:
@@ -168,14 +170,18 @@ def reproduced(checks: Mapping[str, pd.DataFrame]) -> HTML:
     )
 
 
-def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:
+def table(frame: pd.DataFrame, *, caption: str = "", sortable: bool = False, most: int = MOST_ROWS) -> Styler:
     """A table for a page: ratios with three decimals, counts with thousands, a dash for what is undefined.
 
-    All text is escaped, since class names and ids come from other people's files.
+    All text is escaped, since class names and ids come from other people's files. With ``sortable`` the book's own script lets
+    readers sort and filter the rows. A table of more than ``most`` rows is cut there, and says so.
     """
+    if len(frame) > most:
+        caption = f"{caption} (the first {most:,} of {len(frame):,} rows)".strip()
+        frame = frame.head(most)
     shown = frame.rename(columns=_escaped)
     shown = shown.rename_axis(columns=None).reset_index(drop=frame.index.name is None)
-    styler = shown.style.hide(axis="index")
+    styler = Styler(shown, cell_ids=False).hide(axis="index")  # ids would be a third of a page
     numbers = [name for name in shown if pd.api.types.is_numeric_dtype(shown[name])]
     for name in shown:
         if name not in numbers:
@@ -185,6 +191,8 @@ def table(frame: pd.DataFrame, *, caption: str = "") -> Styler:
         else:
             styler = styler.format("{:,}", subset=[name], na_rep=DASH)
     right = [{"selector": "th, td", "props": "text-align: right; font-variant-numeric: tabular-nums"}]
+    if sortable:
+        styler = styler.set_table_attributes('class="sortable"')
     styler = styler.set_table_styles({name: right for name in numbers}, overwrite=False)
     return styler.set_caption(_escaped(caption)) if caption else styler
 
@@ -217,10 +225,11 @@ def quotations(examples: pd.DataFrame) -> HTML:
 
 
 def folded(parts: Sequence[tuple[str, pd.DataFrame | HTML]], *, first_open: bool = False) -> HTML:
-    """Tables, or what else a page shows, that open one by one at their title."""
+    """Tables, or what else a page shows, that open one by one at their title; of very long tables the first rows."""
+    most = MOST_ROWS // max(len(parts), 1)
     blocks = []
     for title, part in parts:
-        shown = part.data if isinstance(part, HTML) else table(part).to_html()
+        shown = part.data if isinstance(part, HTML) else table(part, sortable=True, most=most).to_html()
         opened = " open" if first_open and not blocks else ""
         blocks.append(f"<details{opened}><summary>{_escaped(title)}</summary>{shown}</details>")
     return HTML("\n".join(blocks))
@@ -230,6 +239,14 @@ def gallery(pictures: Sequence[tuple[str, HTML]]) -> HTML:
     """Pictures with a line of text below each, as many side by side as the page is wide."""
     parts = [f"<figure>{shown.data}<figcaption>{_escaped(text)}</figcaption></figure>" for text, shown in pictures]
     return HTML(f'<div class="gallery">{"".join(parts)}</div>')
+
+
+def classes_shown(benchmark: Benchmark) -> HTML:
+    """Which classes the figures by class have, where that is not all of them."""
+    many = len(benchmark.classes)
+    if many <= MOST_CLASSES:
+        return HTML("<!-- all classes are shown -->")
+    return say(f"The figure has the {MOST_CLASSES} classes with most gold boxes, of {many:,} classes.")
 
 
 def say(text: str) -> HTML:

@@ -207,11 +207,21 @@ def _run(name: str, notebook: NotebookNode, parameters: dict[str, Any], folder: 
 
 def _render(project: Path) -> None:
     """Render the book beside the present one and put it in its place once it is complete and without a warning."""
+    fresh = render(project, project / "_build.new")
+    book, before = project / "_build", project / "_build.old"
+    shutil.rmtree(before, ignore_errors=True)
+    replace_folder(fresh / "_build", book, before)
+    for folder in (before, fresh):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def render(project: Path, fresh: Path, *, builder: str = "html") -> Path:
+    """Render the executed notebooks and the other pages into an emptied folder; raise EvalkitError for any warning."""
     mathjax = _fresh(project / "book" / "vendor" / "mathjax")
     shutil.copy(metadata.distribution("sphinx-mathjax-offline").locate_file(MATHJAX), mathjax)
-    fresh = _fresh(project / "_build.new")
+    _fresh(fresh)
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(project)]
-    options = ["--path-output", str(fresh), "-W", "-n", "--keep-going"]
+    options = ["--path-output", str(fresh), "--builder", builder, "-W", "-n", "--keep-going"]
     done = subprocess.run(
         command + options,
         cwd=project,
@@ -228,8 +238,4 @@ def _render(project: Path) -> None:
         rest = [f"... and {len(told) - 5} more"] if len(told) > 5 else []
         shutil.rmtree(fresh, ignore_errors=True)
         raise EvalkitError("\n".join(["the book did not build:", *told[:5], *rest]))
-    book, before = project / "_build", project / "_build.old"
-    shutil.rmtree(before, ignore_errors=True)
-    replace_folder(fresh / "_build", book, before)
-    for folder in (before, fresh):
-        shutil.rmtree(folder, ignore_errors=True)
+    return fresh

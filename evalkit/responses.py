@@ -1,8 +1,8 @@
 """A model's own text to boxes, a state and a reason.
 
 The convention of a model's answers (:class:`Reader`) is declared and never guessed. :func:`read_boxes` reads prose around
-exactly one JSON block, or an explicit empty form; all else is ``invalid`` with one of :data:`REASONS`. What is mended is
-counted under one of :data:`REPAIRS`.
+exactly one JSON block, or an explicit empty form; all else is ``invalid`` with one of ``REASONS``. What is mended is
+counted under one of ``REPAIRS``.
 
 What counts as a block: a bracketed piece of text that holds an object, fenced or bare; and brackets of any content that are
 the whole answer or stand in a fence of their own. Other square brackets amid prose, such as the citation ``[1]``, are prose.

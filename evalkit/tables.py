@@ -543,7 +543,7 @@ NOTES = {
 def data_notes(benchmark: Benchmark) -> pd.DataFrame:
     """What the check of the data noticed and accepted: ``source, code, count, examples``, one row each.
 
-    Nothing in it is an error and nothing of it changes a score; a source is a model or a file. :data:`NOTES` says what the
+    Nothing in it is an error and nothing of it changes a score; a source is a model or a file. ``NOTES`` says what the
     codes mean.
     """
     size = benchmark.images[["width", "height"]].to_numpy()

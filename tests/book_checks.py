@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 import yaml
 
@@ -27,7 +28,21 @@ WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 FLAGS += " --disable-component-update --disable-sync"
 UNWANTED = ("np.float64(", "np.int64(", "Traceback (most recent call last)", "<class '")
+MOST_BYTES = 3_000_000  # of a page, with what is drawn in it
+UNFOLD = """() => {
+  const still = document.createElement('style');
+  still.textContent = '* {animation: none !important; transition: none !important}';
+  document.head.append(still);
+  document.querySelectorAll('details').forEach(part => part.open = true);
+}"""
+HEADLESS = """() => [...document.querySelectorAll('.bd-article table:not(.highlighttable, .autosummary)')]
+  .filter(table => !table.querySelector('th')).map(table => table.textContent.trim().slice(0, 40))"""
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 MATHS_DONE = """() => [...document.querySelectorAll('.math')].every(element => element.querySelector('mjx-container'))"""
+PAPER = (672, 900)  # A4 less its margins, in pixels
+CUT = """() => [...document.querySelectorAll('.bd-article :is(td, th, pre, code, p, img, svg, summary)')]
+  .filter(part => part.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .map(part => `<${part.tagName}> ${part.textContent.trim().slice(0, 60)}`)"""
 OVERFLOW = """() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return null;
@@ -89,19 +104,65 @@ def check_pages(html: Path, browser) -> list[str]:
                     problems.append(f"wider than the window: {overflow}")
                 text = page.evaluate("document.body.textContent")
                 problems += [f"text: {word}" for word in UNWANTED if word in text]
+                problems += [f"table without heads: {text}" for text in page.evaluate(HEADLESS)]
+                page.evaluate(UNFOLD)
+                if overflow := page.evaluate(OVERFLOW):
+                    problems.append(f"wider than the window when unfolded: {overflow}")
             found += [f"{path.relative_to(html)} ({name}): {problem}" for problem in problems]
     return found
 
 
+def check_sizes(html: Path) -> list[str]:
+    """Pages that are larger than what opens at once."""
+    sizes = {path.relative_to(html): path.stat().st_size for path in pages(html)}
+    return [f"{path}: {size:,} bytes" for path, size in sizes.items() if size > MOST_BYTES]
+
+
+def check_accessible(html: Path, browser) -> list[str]:
+    """Violations of axe-core's rules of WCAG, levels A and AA, in both themes and both widths, with all that is folded open."""
+    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    found = []
+    for theme, width in (("light", "desktop"), ("dark", "desktop"), ("light", "phone"), ("dark", "phone")):
+        for path in pages(html):
+            if 'http-equiv="Refresh"' in path.read_text("utf-8"):
+                continue
+            with watched(browser, WIDTHS[width], [], theme) as page:
+                page.goto(path.as_uri(), wait_until="load")
+                page.evaluate(UNFOLD)
+                page.wait_for_timeout(100)  # what can be scrolled is told one frame later
+                page.evaluate(axe)
+                result = page.evaluate("tags => axe.run({runOnly: tags, resultTypes: ['violations']})", WCAG)
+            for broken in result["violations"]:
+                first = broken["nodes"][0]
+                place = f"{path.relative_to(html)} ({theme}, {width})"
+                found.append(f"{place}: {broken['id']}, {len(broken['nodes'])} times, first {first['html'][:120]}")
+    return found
+
+
+def check_print(html: Path, browser) -> list[str]:
+    """What the edge of the paper would cut when a page is printed."""
+    found = []
+    for path in sorted((html / "book").rglob("*.html")):
+        with watched(browser, PAPER, []) as page:
+            page.goto(path.as_uri(), wait_until="load")
+            page.emulate_media(media="print")
+            page.evaluate(UNFOLD)
+            found += [f"{path.relative_to(html)} (print): cut: {text}" for text in page.evaluate(CUT)[:3]]
+    return found
+
+
 def check_search(html: Path, browser) -> list[str]:
-    """The search finds a word of the protocol page, without an error."""
+    """The search finds each page of the contents by its title, opened from a file and without an error."""
     problems = []
-    with watched(browser, WIDTHS["desktop"], problems) as page:
-        page.goto((html / "search.html").as_uri() + "?q=matching")
-        try:
-            page.wait_for_selector("#search-results li a", timeout=10_000)
-        except Exception:
-            problems.append("nothing found")
+    for path in sorted((html / "book").rglob("*.html")):
+        with watched(browser, WIDTHS["desktop"], problems) as page:
+            page.goto(path.as_uri(), wait_until="domcontentloaded")
+            title = page.locator("h1").first.evaluate("head => head.firstChild.textContent")
+            page.goto((html / "search.html").as_uri() + f"?q={quote(title)}")
+            try:
+                page.wait_for_selector(f"#search-results li a[href*='{path.name}']", timeout=10_000)
+            except Exception:
+                problems.append(f"nothing found for {title!r}")
     return [f"search: {problem}" for problem in problems]
 
 
@@ -172,8 +233,9 @@ def check(html: Path) -> list[str]:
     if not pages(html):
         return [f"{html}: no pages"]
     with chromium() as browser:
-        found = check_pages(html, browser) + check_search(html, browser)
-    return found + check_links(html) + check_executed(project) + check_contents(project)
+        checks = (check_pages, check_search, check_print, check_accessible)
+        found = [finding for one in checks for finding in one(html, browser)]
+    return found + check_sizes(html) + check_links(html) + check_executed(project) + check_contents(project)
 
 
 def shoot(html: Path, folder: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 import small
 
 import evalkit
+from evalkit import report
+from evalkit.sample import write_sample
 
 
 @pytest.fixture(scope="session")
@@ -61,3 +63,11 @@ def write_benchmark(tmp_path_factory):
 def make_benchmark(write_benchmark):
     """As ``write_benchmark``, and reads it."""
     return lambda *args, **options: evalkit.read_benchmark(write_benchmark(*args, **options))
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory) -> Path:
+    """The folder of the pages of a book of the sample, made once for all tests that open it."""
+    folder = tmp_path_factory.mktemp("book")
+    project = helpers.copy_project(folder / "project")
+    return report.build(write_sample(folder / "toytown", images=60), project=project, progress=False).parent

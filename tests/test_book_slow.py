@@ -18,14 +18,6 @@ from evalkit.sample import write_sample
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def book(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("book")
-    project = copy_project(folder / "project")
-    front = report.build(write_sample(folder / "toytown", images=60), project=project, progress=False)
-    return front.parent
-
-
 def test_the_sample_book_is_sound_in_the_browser(book):
     assert book_checks.check(book) == []
 
