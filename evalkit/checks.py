@@ -78,7 +78,7 @@ def data_check(source: Benchmark | str | Path) -> pd.DataFrame:
 
 
 def fault_table(findings: Sequence[Finding]) -> pd.DataFrame:
-    """Faults by file and rule, in the columns of :func:`data_check`; ``meaning`` is the first message. Text is printable."""
+    """Faults by file and rule, in the columns of ``data_check``; ``meaning`` is the first message. Text is printable."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
         groups.setdefault((one.file.partition("/")[0], one.rule), []).append(one)

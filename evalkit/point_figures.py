@@ -36,7 +36,7 @@ REGION = np.array([0.0, 0.45, 0.7])
 def strict_and_not(scores: pd.DataFrame) -> np.ndarray:
     """For each model a panel with, a row a benchmark, the strict and the non-strict score, and the interval of the primary one.
 
-    ``scores`` is the table of :func:`evalkit.point_scores`. Returns the array of Axes.
+    ``scores`` is the table of :func:`evalkit.point_metrics.point_scores`. Returns the array of Axes.
     """
     whole = scores[scores["subset"] == ALL]
     models, names = (list(dict.fromkeys(whole[name])) for name in ("model", "benchmark"))

@@ -58,7 +58,7 @@ def point_scores(samples: pd.DataFrame, intervals: pd.DataFrame | None = None) -
 
     Parameters
     ----------
-    samples : DataFrame as :func:`evalkit.point_samples` makes it; rows that are not scored are left out
+    samples : DataFrame as :func:`evalkit.point_runs.point_samples` makes it; rows that are not scored are left out
     intervals : DataFrame of :func:`point_intervals`, for the interval of each benchmark's primary score
 
     Returns

@@ -59,7 +59,7 @@ def sample_rows(samples: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def read_point_samples(path: str | Path, *, missing: str = "partial") -> pd.DataFrame:
-    """The table of samples from ``point_samples.jsonl``; ``missing`` as in :func:`point_samples`.
+    """The table of samples from ``point_samples.jsonl``; ``missing`` as in :func:`evalkit.point_runs.point_samples`.
 
     Raises DataError for a file that is not that, for evidence that cannot be, and for counts that do not follow from it.
     """

@@ -154,7 +154,7 @@ def digest(path: Path) -> str:
 def inventory(folder: str | Path, *, name: str = INVENTORY) -> dict[str, str]:
     """SHA-256 of every file below a folder by its relative path, but for hidden ones and the inventory ``name`` itself.
 
-    It is written with :func:`evalkit.formats.writing.write_files`.
+    It is written with ``evalkit.formats.writing.write_files``.
 
     Raises DataError for a link that leads out of the folder.
     """

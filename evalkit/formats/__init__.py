@@ -174,7 +174,7 @@ def benchmark_from(
     name: str = "benchmark",
     note: str = "",
 ) -> Benchmark:
-    """Make a benchmark from what is in memory, without any file; it is checked as :func:`read_benchmark` checks files.
+    """Make a benchmark from what is in memory, without any file; checked as :func:`evalkit.formats.read_benchmark` does.
 
     Parameters
     ----------
@@ -196,6 +196,8 @@ def benchmark_from(
     EvalkitError
         For an argument of the wrong kind.
 
+    Examples
+    --------
     >>> gold = {"a1": [("litter", 0, 0, 10, 10), ("pothole", 20, 0, 30, 10)], "a2": []}
     >>> said = {"a1": [("litter", 0, 0, 10, 5)], "a2": None}
     >>> benchmark = benchmark_from(gold, {"model": said}, classes=["litter", "pothole"])

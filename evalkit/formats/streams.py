@@ -34,7 +34,7 @@ class Summary(NamedTuple):
 def read_stream(
     path: str | Path, classes: pd.DataFrame | str | Path, *, gold: bool = True, bad_box: str = "invalid", size: int = PIECE
 ) -> Iterator[Tables]:
-    """Read JSON lines piece by piece, checked as :func:`evalkit.read_benchmark` checks them but for what needs the whole.
+    """Read JSON lines piece by piece, checked as :func:`evalkit.formats.read_benchmark` does but for what needs all.
 
     Memory is that of a piece of about ``size`` bytes, whatever the length of the file. That an id stands once is checked within
     a piece only; :func:`summary` counts the ids of all. Predictions are not compared with gold: their responses are the rows
