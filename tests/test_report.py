@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
@@ -38,7 +39,8 @@ def project(tmp_path) -> Path:
     (root / "notebooks").mkdir(parents=True)
     (root / "book" / "static").mkdir(parents=True)
     (root / "book" / "static" / "evalkit.css").write_text("")
-    (root / "_config.yml").write_text((PROJECT / "_config.yml").read_text())
+    for name in ("_config.yml", "book/sphinx_fields.py", "book/references.bib"):
+        shutil.copy(PROJECT / name, root / name)
     (root / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: book/executed/10_step\n")
     (root / "book" / "index.md").write_text("# Front\n")
     (root / "_build" / "html").mkdir(parents=True)
@@ -348,7 +350,9 @@ def test_a_picture_is_the_same_bytes_each_time():
 def test_a_benchmark_without_predictions_is_told_before_anything_runs(project, sample, tmp_path):
     path = tmp_path / "bare" / "benchmark.yml"
     path.parent.mkdir()
-    path.write_text(f"classes: {sample.parent / 'classes.csv'}\ngold: {sample.parent / 'gold.jsonl'}\n")
+    for name in ("classes.csv", "gold.jsonl"):
+        shutil.copy(sample.parent / name, path.parent)
+    path.write_text("classes: classes.csv\ngold: gold.jsonl\n")
     with pytest.raises(EvalkitError, match=r"benchmark\.yml: there are no predictions to report on"):
         report.build(path, project=project, progress=False)
 
