@@ -21,7 +21,8 @@ from evalkit.reproduction import INVENTORY, inventory
 from evalkit.sample_text import say
 from evalkit.tables import EvalkitError
 
-SEED = 20260817
+SEED, IMAGES = 20260817, 1200
+PUBLISHED = Path(__file__).with_name("toytown")  # frozen tables of the default sample, made by tests/freeze.py
 MARK = "# Written by evalkit sample"
 NOTE = "Built-in sample, drawn by a program; these are not published results."
 SIZES = [(320, 240), (400, 300), (240, 320), (300, 300)]
@@ -153,7 +154,7 @@ PAVING, JOINT, KERB, TARMAC, LINE = "#c6c2ba", "#b6b2aa", "#9f9b94", "#85878a", 
 
 
 def write_sample(
-    out: str | Path, *, images: int = 1200, seed: int = SEED, progress: Callable[[range], Iterable[int]] | None = None
+    out: str | Path, *, images: int = IMAGES, seed: int = SEED, progress: Callable[[range], Iterable[int]] | None = None
 ) -> Path:
     """Write Toytown into the folder `out` and return the path of its `benchmark.yml`.
 
@@ -392,10 +393,20 @@ def _write_files(folder: Path, images: int, seed: int, progress: Callable) -> No
             *(f"  {model.name}: {_file(model)}" for model in MODELS),
             *write_first_pass(folder, images, seed),
             *write_points(folder, images, seed),
+            *(_write_published(folder) if (images, seed) == (IMAGES, SEED) else []),
             f"inventory: {INVENTORY}",
         ],
     )
     (folder / INVENTORY).write_text(to_json(inventory(folder)), encoding="utf-8", newline="\n")
+
+
+def _write_published(folder: Path) -> list[str]:
+    """The frozen tables of the sample as it is by default, and the line that names them."""
+    (folder / "published").mkdir()
+    names = sorted(path.name for path in PUBLISHED.glob("*.csv"))
+    for name in names:
+        (folder / "published" / name).write_bytes((PUBLISHED / name).read_bytes())
+    return [f"published: {{{', '.join(f'{name[:-4]}: published/{name}' for name in names)}}}"] if names else []
 
 
 def _relation() -> list[str]:
@@ -436,6 +447,7 @@ def _refuse_foreign(out: Path) -> None:
     ours = r"benchmark\.yml|inventory\.json|(classes|semantic|slices)\.csv|(gold|first_pass)\.jsonl|images/toy-\d+\.png"
     ours += rf"|predictions/({models})\.jsonl"
     ours += r"|points/([\w-]+|[\w-]+/[a-z]+)\.jsonl|points/masks/[\w-]+\.png"
+    ours += r"|published/[a-z]+\.csv"
     foreign = sorted(name for name in held if not re.fullmatch(ours, name))
     start = (out / "benchmark.yml").read_bytes()[: len(MARK)] if "benchmark.yml" in held else b""
     if foreign or start != MARK.encode():

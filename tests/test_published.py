@@ -1,6 +1,7 @@
 """Published values against ours: what is equal, what differs, what is missing, and files that cannot be compared."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -207,3 +208,23 @@ def test_the_tables_have_the_columns_of_ours(computed):
     known = TABLES["scores"]
     assert set(known.key + known.counts + known.values + known.intervals) <= set(computed.columns)
     assert not computed.duplicated(known.key).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["score", "agree", "points"])
+def test_the_sample_reproduces_its_frozen_tables(tmp_path, command):
+    """Frozen values, not derived ones (tests/freeze.py): they hold still what the sample comes out as."""
+    from evalkit.sample import write_sample
+
+    path = write_sample(tmp_path / "toytown")
+    done = CliRunner().invoke(main, [command, "--benchmark", str(path), "--published", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert re.search(r": ([\d,]+) of \1 published rows equal", done.output)
+
+
+def test_a_smaller_sample_names_no_published_tables(tmp_path):
+    from evalkit.sample import write_sample
+
+    path = write_sample(tmp_path / "toytown", images=12)
+    assert "published" not in path.read_text()
+    assert not (path.parent / "published").exists()
