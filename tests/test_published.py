@@ -226,5 +226,5 @@ def test_a_smaller_sample_names_no_published_tables(tmp_path):
     from evalkit.sample import write_sample
 
     path = write_sample(tmp_path / "toytown", images=12)
-    assert "published" not in path.read_text()
+    assert "published:" not in path.read_text()
     assert not (path.parent / "published").exists()
