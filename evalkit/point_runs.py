@@ -38,7 +38,7 @@ class PointRun:
         return list(self.answers)
 
     def samples(self) -> Iterator[Sample | Finding]:
-        """The samples, read anew each time; see :func:`evalkit.formats.point_files.read_samples`."""
+        """The samples, read anew each time; see :func:`evalkit.point_files.read_samples`."""
         return read_samples(self.paths, self.benchmark)
 
 
