@@ -16,6 +16,9 @@ from evalkit.agreement import STATISTICS
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS, OUTCOMES
 from evalkit.intervals import COMPARISON_COLUMNS, LEVEL, MOST_UNDEFINED, REPLICATES
 from evalkit.metrics import COVERAGE_COLUMNS, POPULATIONS, SCORE_COLUMNS
+from evalkit.point_metrics import MACROS, OVERALLS
+from evalkit.point_metrics import RATIOS as POINT_RATIOS
+from evalkit.point_runs import every_point_sample
 from evalkit.sample import write_sample
 from evalkit.semantic import GAIN_COLUMNS
 
@@ -58,7 +61,7 @@ def test_every_column_that_is_a_metric_has_a_row():
     written = {re.sub(r"_(exact|semantic)$", "", name) for name in written}
     listed = listed_columns()
     assert len(set(listed)) == len(listed)
-    assert set(listed) == written | {"iou", "micro", *POPULATIONS, "prevalence", *STATISTICS}
+    assert set(listed) == written | {"iou", "micro", *POPULATIONS, "prevalence", *STATISTICS, *POINT_RATIOS, *MACROS, *OVERALLS}
 
 
 def test_every_row_names_a_function_a_page_and_a_source():
@@ -96,6 +99,7 @@ def tables(tmp_path_factory):
     both = pd.concat([counts, relaxed], ignore_index=True)
     agreement = evalkit.agree(evalkit.read_first_pass(path), replicates=None)
     return [
+        evalkit.point_scores(every_point_sample(evalkit.read_point_runs(path))[0]),
         agreement.pivot(index=["group", "task", "level", "label"], columns="statistic", values="estimate"),
         scores,
         evalkit.coverage(benchmark),

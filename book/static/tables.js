@@ -1,4 +1,5 @@
-// Tables that sort by a click on a column's head and filter by a word, and wide tables that scroll by keyboard.
+// Tables that sort by a click on a column's head and filter by a word, wide tables that scroll by keyboard, and folded parts
+// that open for the printer.
 // Without this script they are the same tables, in their first order.
 "use strict";
 
@@ -66,6 +67,8 @@
       addSorting(table, body, rows);
       if (rows.length > FEW) addFilter(table, rows);
     }
+    // Sphinx gives entries of a bibliography a role that is no longer in use.
+    document.querySelectorAll(".citation-list > .citation").forEach((entry) => entry.setAttribute("role", "listitem"));
     addEventListener("beforeprint", () => document.querySelectorAll(".bd-article details").forEach((part) => (part.open = true)));
     const scrolls = new ResizeObserver((entries) => {
       for (const { target } of entries) {
