@@ -86,11 +86,11 @@ def watched(browser, size: tuple[int, int], problems: list[str], theme: str = "l
     page.close()
 
 
-def check_pages(html: Path, browser) -> list[str]:
+def check_pages(html: Path, browser, some: list[Path] | None = None) -> list[str]:
     """Console errors, outside requests, pages wider than the window, formulas not set, raw Python in the text."""
     found = []
     for name, size in WIDTHS.items():
-        for path in pages(html):
+        for path in some or pages(html):
             problems = []
             with watched(browser, size, problems) as page:
                 page.goto(path.as_uri(), wait_until="load")
@@ -144,10 +144,10 @@ def check_accessible(html: Path, browser) -> list[str]:
     return found
 
 
-def check_print(html: Path, browser) -> list[str]:
+def check_print(html: Path, browser, some: list[Path] | None = None) -> list[str]:
     """What the edge of the paper would cut when a page is printed."""
     found = []
-    for path in sorted((html / "book").rglob("*.html")):
+    for path in some or sorted((html / "book").rglob("*.html")):
         with watched(browser, PAPER, []) as page:
             page.goto(path.as_uri(), wait_until="load")
             page.emulate_media(media="print")
@@ -241,6 +241,18 @@ def check(html: Path) -> list[str]:
         checks = (check_pages, check_search, check_print, check_accessible)
         found = [finding for one in checks for finding in one(html, browser)]
     return found + check_sizes(html) + check_links(html) + check_executed(project) + check_contents(project)
+
+
+def check_results(html: Path) -> list[str]:
+    """What data can do to a book: the findings on its front page and its pages of results, and all that needs no browser.
+
+    For books that differ from a checked one in nothing but their benchmark.
+    """
+    html = html.resolve()
+    some = [html / "book" / "index.html", *sorted((html / "book" / "executed").glob("*.html"))]
+    with chromium() as browser:
+        found = check_pages(html, browser, some) + check_print(html, browser, some)
+    return found + check_sizes(html) + check_links(html) + check_executed(html.parents[1]) + check_contents(html.parents[1])
 
 
 def shoot(html: Path, folder: Path) -> None:

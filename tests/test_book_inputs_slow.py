@@ -41,7 +41,7 @@ def test_one_image_of_one_class_and_one_model(tmp_path):
     """No negative image, no domain, nothing to compare, nothing that varies."""
     gold = {"only": [[10, 10, 40, 40, "litter"]]}
     html = build(tmp_path, classes=["litter"], gold=gold, predictions={"alone": gold})
-    assert book_checks.check(html) == []
+    assert book_checks.check_results(html) == []
     assert "at least two models" in words(html, "51_compare")
     assert "names no domains" in words(html, "20_scores")
     assert "no image without a gold box" in words(html, "20_scores")
@@ -49,7 +49,7 @@ def test_one_image_of_one_class_and_one_model(tmp_path):
 
 def test_an_image_without_gold_and_without_predictions(tmp_path):
     html = build(tmp_path, classes=["litter"], gold={"only": []}, predictions={"silent": {"only": []}, "mute": {"only": []}})
-    assert book_checks.check(html) == []
+    assert book_checks.check_results(html) == []
     assert "No headline score is defined" in (html / "book" / "index.html").read_text("utf-8")
 
 
@@ -66,7 +66,7 @@ def test_three_hundred_classes(tmp_path):
     models = {f"model {at}": {name: rows[at:] for name, rows in gold.items()} for at in range(6)}
     domains = {name: f"domain {number // 30}" for number, name in enumerate(names)}
     html = build(tmp_path, classes=domains, gold=gold, predictions=models)
-    assert book_checks.check(html) == []
+    assert book_checks.check_results(html) == []
     assert "of 300 classes" in words(html, "20_scores")
     assert "of 300 classes" in words(html, "10_data")
 
@@ -77,6 +77,6 @@ def test_long_and_right_to_left_names(tmp_path):
     gold = {f"{ARABIC}/1": boxes, f"{LONG}/2": boxes[:1], "3": []}
     predictions = {ARABIC: gold, LONG: {**gold, "3": boxes[:1]}, f"{HEBREW} (2)": gold}
     html = build(tmp_path, name=f"{HEBREW} {LONG}", note=f"{ARABIC} {LONG}", classes=names, gold=gold, predictions=predictions)
-    assert book_checks.check(html) == []
+    assert book_checks.check_results(html) == []
     for text in (ARABIC, HEBREW, LONG):
         assert text in words(html, "20_scores")

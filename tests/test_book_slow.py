@@ -43,7 +43,7 @@ def test_a_book_of_real_data_is_sound_and_shows_its_numbers(tmp_path):
     benchmark.write_text(json.dumps(said), encoding="utf-8")  # JSON is YAML
     project = copy_project(tmp_path / "project")
     front = report.build(benchmark, project=project, progress=False)
-    assert book_checks.check(front.parent) == []
+    assert book_checks.check_results(front.parent) == []
     page = (front.parent / "book/executed/20_scores.html").read_text("utf-8")
     text = re.sub(r"<[^>]*>", " ", page)
     # absent: empty for the one, missing for the other; the published counts at IoU 0.50 with their F2
@@ -79,7 +79,7 @@ def test_names_of_other_people_are_text_on_every_page(tmp_path):
         },
     )
     front = report.build(path, project=copy_project(tmp_path / "project"), progress=False)
-    assert book_checks.check(front.parent) == []
+    assert book_checks.check_results(front.parent) == []
     pages = [page.read_text("utf-8") for page in front.parent.rglob("*.html")]
     for text in ("<script>document.title", *"\x00\x07\x1b\u202e\u2028"):
         assert not any(text in page for page in pages), text

@@ -1,7 +1,7 @@
 """One measurement in a process of its own: `python jobs.py TOOL WORK FOLDER CALLS` prints it as one line of JSON.
 
 Works of every tool: `matching-T` (one model, all loaded) and `files-M-T` (from JSON files, M models), at T = 1 or 3
-thresholds. Of evalkit alone: `jsonl-M-T`, `scale-FACTOR`, `dense`, `crowd`, `copies`, `answers-FORM`, `intervals`,
+thresholds. Of evalkit alone: `jsonl-M-T`, `whole`, `scale-FACTOR`, `dense`, `crowd`, `copies`, `answers-FORM`, `intervals`,
 `rescoring`, `agreement`, `alpha`, `pairs`. Peak memory is the process's own high-water mark, beside the ones after the imports
 and before the work.
 """
@@ -130,6 +130,32 @@ def end_to_end(path, thresholds):
     table = scores(benchmark, counts)
     clock.append(time.perf_counter())
     return table, dict(zip(("read", "count", "scores"), np.diff(clock).tolist(), strict=True))
+
+
+def _whole(tool, folder):
+    """Six models as a check and a score of them go: the bytes read and hashed, loaded, checked in layers, scored."""
+    from evalkit.checks import data_check
+    from evalkit.counts import count
+    from evalkit.formats import read_benchmark
+    from evalkit.formats.options import read_options
+    from evalkit.metrics import scores
+    from evalkit.reproduction import input_hashes
+
+    path = folder / "jsonl-6.yml"
+
+    def run():
+        clock = [time.perf_counter()]
+        dict(input_hashes(read_options(path), folder))
+        clock.append(time.perf_counter())
+        benchmark = read_benchmark(path)
+        clock.append(time.perf_counter())
+        data_check(benchmark)
+        clock.append(time.perf_counter())
+        scores(benchmark, count(benchmark))
+        clock.append(time.perf_counter())
+        return dict(zip(("hash", "load", "check", "score"), np.diff(clock).tolist(), strict=True))
+
+    return run, lambda stages: {"stages": stages}
 
 
 def _dense(tool, folder):
@@ -314,6 +340,7 @@ EVALKIT = {
     "matching": _matching,
     "files": _files,
     "jsonl": _jsonl,
+    "whole": _whole,
     "scale": _scale,
     "dense": _dense,
     "crowd": _crowd,
