@@ -172,6 +172,7 @@ def test_the_citation_has_the_version():
 NAMES = r"\bF[12]\b|\bAP50\b|\bAC1\b"  # of metrics
 RULES = {  # numbers that define a rule, or the ends of a scale, and no result of any run; the protocol has nothing but rules
     "glossary": ["0", "1"],
+    "messages": ["0", "1", "2", "8", "16"],  # ends of a scale, exit statuses, UTF-8, bits of a mask
     "metrics": ["0", "1"],
     "reading": ["0", "1", "0.30", "0.40", "0.50"],
 }
