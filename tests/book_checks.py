@@ -36,7 +36,7 @@ UNFOLD = """() => {
   document.querySelectorAll('details').forEach(part => part.open = true);
 }"""
 ALIKE = "document.querySelectorAll('tbody').forEach(body => [...body.rows].slice(6).forEach(row => row.remove()))"
-HEADLESS = """() => [...document.querySelectorAll('.bd-article table:not(.highlighttable, .autosummary)')]
+HEADLESS = """() => [...document.querySelectorAll('.bd-article table:not(.highlighttable, .autosummary, .indextable)')]
   .filter(table => !table.querySelector('th')).map(table => table.textContent.trim().slice(0, 40))"""
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 MATHS_DONE = """() => [...document.querySelectorAll('.math')].every(element => element.querySelector('mjx-container'))"""

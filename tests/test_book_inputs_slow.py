@@ -69,6 +69,7 @@ def test_three_hundred_classes(tmp_path):
     assert book_checks.check_results(html) == []
     assert "of 300 classes" in words(html, "20_scores")
     assert "of 300 classes" in words(html, "10_data")
+    assert "of 300 classes" in words(html, "26_errors")
 
 
 def test_long_and_right_to_left_names(tmp_path):
