@@ -11,7 +11,16 @@ import pandas as pd
 
 import evalkit
 from evalkit.agreement import FEW, mark
-from evalkit.cli.shared import BLOCK, PathType, check_published, demand_reproduced, draw_options, keep_out, main, print_table
+from evalkit.cli.shared import (
+    PathType,
+    check_published,
+    demand_reproduced,
+    draw_options,
+    keep_out,
+    main,
+    print_table,
+    published_option,
+)
 from evalkit.counts import HEADLINE_IOU
 from evalkit.first_pass import FirstPass, blocks
 from evalkit.formats.options import BenchmarkOptions, options_from, read_options
@@ -36,12 +45,7 @@ from evalkit.tables import EvalkitError, printable
     help="Draw blocks of images, such as videos: the column `block` of the first pass, or a regular expression with one group "
     "that finds the block in the image id.",
 )
-@click.option(
-    "--published",
-    is_flag=False,
-    flag_value=BLOCK,
-    help="Check the agreement against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
-)
+@published_option("agreement")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def agree(
     benchmark: Path | None,

@@ -11,7 +11,6 @@ import pandas as pd
 
 import evalkit
 from evalkit.cli.shared import (
-    BLOCK,
     PathType,
     check_published,
     demand_reproduced,
@@ -20,6 +19,7 @@ from evalkit.cli.shared import (
     main,
     named,
     print_table,
+    published_option,
 )
 from evalkit.formats.options import PointOptions, point_options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
@@ -55,12 +55,7 @@ from evalkit.tables import CheckFailed, EvalkitError, printable
 @click.option("--out", required=True, type=PathType(), help="Folder for the results; made if need be.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the scores.")
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a run is partial.")
-@click.option(
-    "--published",
-    is_flag=False,
-    flag_value=BLOCK,
-    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
-)
+@published_option("scores")
 @draw_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def points(

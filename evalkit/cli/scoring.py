@@ -12,7 +12,6 @@ import pandas as pd
 
 import evalkit
 from evalkit.cli.shared import (
-    BLOCK,
     PathType,
     benchmark_options,
     bootstrap_options,
@@ -21,6 +20,7 @@ from evalkit.cli.shared import (
     keep_out,
     main,
     print_table,
+    published_option,
     read,
     states,
 )
@@ -46,12 +46,7 @@ from evalkit.tables import Benchmark, CheckFailed, EvalkitError
     "--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the tables named .csv."
 )
 @click.option("--require-complete", is_flag=True, help="Fail (status 1) if a response is invalid or missing.")
-@click.option(
-    "--published",
-    is_flag=False,
-    flag_value=BLOCK,
-    help="Check the scores against a published table, CSV or JSON; without a value, the one that benchmark.yml names.",
-)
+@published_option("scores")
 @click.option("--intervals/--no-intervals", default=True, show_default=True, help="Of F2 and the false-positive rate.")
 @bootstrap_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")

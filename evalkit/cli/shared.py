@@ -159,6 +159,12 @@ def bootstrap_options(command: Callable) -> Callable:
     return draw_options(option(command))
 
 
+def published_option(what: str) -> Callable:
+    """The option that names a published table to check against."""
+    text = f"Check the {what} against a published table, CSV or JSON; without a value, the one that benchmark.yml names."
+    return click.option("--published", is_flag=False, flag_value=BLOCK, help=text)
+
+
 def read(source: BenchmarkOptions, path: Path | None, models: tuple[str, ...]) -> Benchmark:
     benchmark = evalkit.read_benchmark(path or source, models=models)
     for model, code, _, text in benchmark.notes:
