@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,21 +26,21 @@ def test_the_sample_book_is_sound_in_the_browser(book):
 def test_a_book_of_real_data_is_sound_and_shows_its_numbers(tmp_path):
     """A benchmark.yml for the VOC sample of Padilla et al.: COCO gold, one detector in two forms, no pictures, no domains."""
     data = shared("real/voc-review-odm/data/database")
+    shutil.copytree(data, tmp_path / "voc" / "database")
     said = {
         "name": "VOC sample <i>&</i> its detector",
-        "gold": str(data / "gts/coco_format_v1/instances_default.json"),
+        "gold": "database/gts/coco_format_v1/instances_default.json",
         "predictions": {
-            "coco form": {"path": str(data / "dets/coco_format/coco_dets.json"), "absent": "empty"},
+            "coco form": {"path": "database/dets/coco_format/coco_dets.json", "absent": "empty"},
             "text form": {
-                "path": str(data / "dets/abs_xywh"),
-                "names": str(data / "voc.names"),
+                "path": "database/dets/abs_xywh",
+                "names": "database/voc.names",
                 "columns": ["class", "score", "x_min", "y_min", "w", "h"],
                 "units": "pixels",
             },
         },
     }
     benchmark = tmp_path / "voc" / "benchmark.yml"
-    benchmark.parent.mkdir()
     benchmark.write_text(json.dumps(said), encoding="utf-8")  # JSON is YAML
     project = copy_project(tmp_path / "project")
     front = report.build(benchmark, project=project, progress=False)
