@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
 from PIL import Image
 
 MODES = ("1", "L", "LA", "P", "I;16", "RGB", "RGBA")
 COLOURS = {1: 1, 2: 1, 3: 3, 4: 3}  # of so many channels, those that are no alpha
-FARTHEST = 2**31 - 1  # pixels, what OpenCV's integers hold
+FARTHEST = 2**24  # pixels, beyond any image; OpenCV fills row by row, also outside of it
 NOTES = {
     "mask_values": "masks with more than two values: every value but 0 is foreground",
     "mask_resized": "masks of another size than their image, brought to it by nearest neighbour",
@@ -78,6 +77,8 @@ def fill(rings: Sequence[np.ndarray], *, size: tuple[int, int]) -> Region:
 
     Raises MaskFault for no ring, a vertex that is not finite or beyond any image, and an empty region.
     """
+    import cv2  # of all commands only points need it
+
     if not rings:
         raise MaskFault("polygon.shape", "there is no polygon")
     if not all((np.abs(ring) < FARTHEST).all() for ring in rings):  # false for NaN as well

@@ -3,14 +3,11 @@
 import ast
 import re
 
+import matplotlib
 from helpers import PROJECT
 
-AREAS = (
-    "answers?|box|classes|coco|cvat|file|first_pass|gold|image|json|masks?|path|points?|published|reader|relation|row"
-    "|samples?|slice|voc|xml"
-)
-DOTTED = re.compile(rf"(?:{AREAS})\.[a-z_]+")
-FILES = re.compile(r".*\.(?:csv|jsonl?|parquet|png|yml)")
+DOTTED = re.compile(r"[a-z][a-z_]*\.[a-z_]+")
+FILES = re.compile(r".*\.(?:csv|html|jsonl?|parquet|pdf|png|yml)")
 RULE_AT = {"Finding": 3, "one_finding": 1, "box_finding": 2}  # the place of the rule among the arguments
 
 
@@ -19,7 +16,8 @@ def rules_of(source: str) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= {node.value} if DOTTED.fullmatch(node.value) and not FILES.fullmatch(node.value) else set()
+            other = FILES.fullmatch(node.value) or node.value in matplotlib.rcParams
+            found |= {node.value} if DOTTED.fullmatch(node.value) and not other else set()
         elif isinstance(node, ast.Call):
             at = RULE_AT.get(getattr(node.func, "id", getattr(node.func, "attr", "")))
             if at is not None and len(node.args) > at and isinstance(node.args[at], ast.Constant):
@@ -37,5 +35,5 @@ def test_the_page_of_messages_lists_every_rule_and_no_other():
 
 def test_the_search_finds_rules_in_either_way():
     source = "one_finding(path.name, 'line', text)\nrule, text = 'image.unknown', f'x'\n"
-    source += "Finding(a, b, c, 'csv', d)\nopen('gold.json')\n"
+    source += "Finding(a, b, c, 'csv', d)\nopen('gold.json')\nstyle['font.size'] = 9\n"
     assert rules_of(source) == {"line", "image.unknown", "csv"}
