@@ -82,7 +82,7 @@ def fill(rings: Sequence[np.ndarray], *, size: tuple[int, int]) -> Region:
     if not rings:
         raise MaskFault("polygon.shape", "there is no polygon")
     if not all((np.abs(ring) < FARTHEST).all() for ring in rings):  # false for NaN as well
-        raise MaskFault("polygon.vertex", "a vertex must be two finite numbers of pixels")
+        raise MaskFault("polygon.vertex", f"a vertex must be two finite numbers of pixels, less than {FARTHEST:,} away")
     width, height = size
     canvas = np.zeros((height, width), np.uint8)
     cv2.fillPoly(canvas, [np.trunc(ring).astype(np.int32) for ring in rings], 1)

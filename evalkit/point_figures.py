@@ -20,7 +20,6 @@ from evalkit.point_benchmarks import ALL
 from evalkit.point_files import Sample
 from evalkit.point_runs import PointRun, answer_to, target_regions
 from evalkit.points import hits, pixels
-from evalkit.tables import Finding
 
 MODELS_A_ROW = 2
 STATE_STYLES = {
@@ -30,6 +29,7 @@ STATE_STYLES = {
     "unparseable": (COLOURS[1], "xxx"),
     "missing": (GRID, ""),
 }
+NO_PICTURE = np.full((1, 1, 3), 0.94)
 REGION = np.array([0.0, 0.45, 0.7])
 
 
@@ -94,13 +94,20 @@ def answers(runs: Mapping[str, PointRun], shown: Sequence[tuple[str, str, str]],
     ``shown`` lists (benchmark, model, sample id). Gold points are small squares. The title has P, G, M and H; points out of
     range have no place in the picture. Returns the array of Axes.
     """
-    found = {key: _found(runs[key[0]], key[1], key[2]) for key in shown}
+    wanted = {(name, sample_id) for name, _, sample_id in shown}
+    samples = {
+        (name, sample.sample_id): sample
+        for name in {name for name, _ in wanted}
+        for sample in runs[name].samples()
+        if isinstance(sample, Sample) and (name, sample.sample_id) in wanted
+    }
     rows = math.ceil(len(shown) / columns)
     _, grid = plt.subplots(rows, columns, figsize=(3.1 * columns, 3.0 * rows), squeeze=False)
     for axes in grid.flat:
         axes.axis("off")
     for axes, key in zip(grid.flat, shown, strict=False):
-        sample, regions, places, counts = found[key]
+        sample = samples[key[0], key[2]]
+        regions, places, counts = _found(runs[key[0]], key[1], sample)
         draw_answer(axes, sample, [region.inside for region in regions], places)
         p, g, m, h = counts
         axes.set_title(plain(f"{key[0]} {key[2]}, {key[1]}") + f"\nP {p}  G {g}  M {m}  H {h}", fontsize=8, color=INK)
@@ -129,16 +136,18 @@ def _picture(sample: Sample) -> np.ndarray:
     """The picture in its displayed form; light grey where there is none that can be opened."""
     source = io.BytesIO(sample.image) if isinstance(sample.image, bytes) else sample.image
     if source is None or (isinstance(source, Path) and not source.is_file()):
-        return np.full((1, 1, 3), 0.94)
-    with Image.open(source) as picture:
-        return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
+        return NO_PICTURE
+    try:
+        with Image.open(source) as picture:
+            return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
+    except Exception:  # Pillow's decoders raise all kinds of errors on broken files; the answer is drawn all the same
+        return NO_PICTURE
 
 
-def _found(run: PointRun, model: str, sample_id: str) -> tuple[Sample, list[Region], tuple, tuple[int, ...]]:
-    """The sample, its regions, the answer's pixels and whether each hit, and P, G, M, H."""
-    sample = next(one for one in run.samples() if not isinstance(one, Finding) and one.sample_id == sample_id)
+def _found(run: PointRun, model: str, sample: Sample) -> tuple[list[Region], tuple, tuple[int, ...]]:
+    """The regions of a sample, the answer's pixels and whether each hit, and P, G, M, H."""
     regions = target_regions(sample, run.benchmark)
     said = answer_to(sample, run.answers[model], run.readers[model]).points
     place, _ = pixels(said, scale=run.readers[model].scale, size=sample.size)
     hit = hits(place, [region.inside for region in regions], targets=sample.count, gold=sample.points)
-    return sample, regions, (place, hit.points), (len(said), sample.count, hit.matched, hit.raw)
+    return regions, (place, hit.points), (len(said), sample.count, hit.matched, hit.raw)

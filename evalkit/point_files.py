@@ -76,10 +76,12 @@ def read_samples(paths: Sequence[Path], benchmark: PointBenchmark) -> Iterator[S
 
     Raises DataError for a file that cannot be read.
     """
+    rows = 0
     seen: dict[str, str] = {}
     numbers: dict[str, int] = {}
     for path in _files(paths):
         for place, row in _rows(path):
+            rows += 1
             sample_id, subset, fault = "", "", None
             try:
                 try:
@@ -98,7 +100,7 @@ def read_samples(paths: Sequence[Path], benchmark: PointBenchmark) -> Iterator[S
                 yield sample_finding(path.name, place, sample_id, *fault.args)
             except MaskFault as fault:
                 yield sample_finding(path.name, place, sample_id, fault.rule, fault.text)
-    if not seen:
+    if not rows:
         yield Finding(", ".join(path.name for path in paths), "", "", "samples.empty", "there is no sample in it")
 
 
@@ -136,7 +138,8 @@ def read_answers(path: Path) -> Answers:
 
 def unknown_answers(answers: Answers, known: Sequence[str]) -> Iterator[Finding]:
     """A finding for each answer whose sample is not there."""
-    absent = [one for one in answers.places if one not in set(known)] if not answers.places.keys() <= set(known) else []
+    there = set(known)
+    absent = [one for one in answers.places if one not in there]
     near = close_ids(absent, known) if absent else {}
     for sample_id in absent:
         text = f"there is no sample {sample_id!r}" + (f" ({hint(sample_id, near[sample_id])})" if sample_id in near else "")
@@ -284,18 +287,19 @@ def _source(value: Any, folder: Path, what: str) -> Any:
         value = value.get("path") if value.get("bytes") is None else value["bytes"]
     if isinstance(value, str):
         if not value.strip() or "\0" in value:
-            raise _Fault(f"{what}.path", f"the path of the {what} is {value!r}")
+            raise _Fault("sample.path", f"the path of the {what} is {value!r}")
         return folder / value
-    if value is None or isinstance(value, bytes | list | np.ndarray):
+    if value is None or isinstance(value, bytes) or (what == "mask" and isinstance(value, list | np.ndarray)):
         return value
-    raise _Fault(f"{what}.kind", f"the {what} must be a path, bytes or rows of numbers, not {type(value).__name__}")
+    may = "a path, bytes or rows of numbers" if what == "mask" else "a path or bytes"
+    raise _Fault("sample.kind", f"the {what} must be {may}, not {type(value).__name__}")
 
 
 def _whole(value: Any, what: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
-        raise _Fault(f"sample.{what}", f"{what} must be a whole number from 1 on, not {value!r}")
+        raise _Fault("sample.number", f"{what} must be a whole number from 1 on, not {value!r}")
     return value
 
 

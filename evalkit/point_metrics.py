@@ -173,11 +173,12 @@ def _blocks(samples: pd.DataFrame) -> Iterator[Block]:
         benchmark = point_benchmark(name)
         order = benchmark.subsets or sorted(rows["subset"].unique())
         subsets = [one for one in order if one and (rows["subset"] == one).any()]
-        whole = benchmark.sizes.get(ALL) in (None, len(rows))
+        sizes = {ALL: len(rows), **rows["subset"].value_counts().to_dict()}
+        whole = all(sizes.get(subset, 0) == size for subset, size in benchmark.sizes.items())
         for subset in [ALL, *subsets]:
             part = rows if subset == ALL else rows[rows["subset"] == subset]
             scored = part[part["scored"]]
-            complete = whole and len(scored) == len(part) and benchmark.sizes.get(subset) in (None, len(part))
+            complete = whole and len(scored) == len(part)
             binary = scored["subset"].isin(benchmark.binary).to_numpy()
             correct = scored["answer_correct"].to_numpy(float, na_value=0)[binary]
             yield Block(str(model), str(name), subset, complete, _sums(scored[~binary]), correct)

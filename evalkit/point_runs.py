@@ -116,9 +116,11 @@ def point_samples(
     read: dict[str, list[PointAnswer]] = {model: [] for model in run.models}
     noticed: dict[str, list[str]] = {}
     ids: list[str] = []
+    every_sample = True  # else an answer may be to one that could not be read
     for sample in progress(run.samples()):
         if isinstance(sample, Finding):
             findings.append(sample)
+            every_sample = False
             continue
         ids.append(sample.sample_id)
         try:
@@ -133,8 +135,8 @@ def point_samples(
             if sample.yes is None and answer.state != "missing":
                 read[model].append(answer)
             rows[model].append(sample_row(sample, regions, answer, run.readers[model], missing == "unparseable"))
-    for answers in run.answers.values():
-        findings += unknown_answers(answers, ids) if not findings else ()
+    for answers in run.answers.values() if every_sample else ():
+        findings += unknown_answers(answers, ids)
     findings += _resized_findings(benchmark, ids, noticed.get("mask_resized", []), run.paths)
     notes = [(benchmark.name, (code, len(those), ", ".join(those[:3]))) for code, those in noticed.items()]
     for model in run.models if not findings else ():

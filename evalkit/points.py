@@ -115,7 +115,7 @@ def count_samples(evidence: pd.DataFrame, benchmark: PointBenchmark) -> pd.DataF
     Raises
     ------
     DataError
-        For M above min(P, G), H above P, a negative number, G of 0, or points in an answer that has none; it names the samples.
+        For M above min(P, G) or H, H above P, a negative number, G of 0, or points in an answer without any.
     """
     _check(evidence, benchmark)
     p, g, m, h = (evidence[name].to_numpy(np.int64) for name in EVIDENCE)
@@ -149,6 +149,7 @@ def _check(evidence: pd.DataFrame, benchmark: PointBenchmark) -> None:
     faults = {
         "M > min(P, G): more targets are covered than there are points or targets": m > np.minimum(p, g),
         "H > P: more points hit than there are": h > p,
+        "M > H: more targets are covered than points hit": m > h,
         "a count is negative": np.minimum(np.minimum(p, m), h) < 0,
         "G must be at least 1": g < 1,
         "P must be 0 where no point was read, and at least 1 elsewhere": pointless != (p == 0),

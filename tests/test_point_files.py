@@ -5,6 +5,7 @@ import io
 import json
 import random
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -16,10 +17,11 @@ from PIL import Image
 from small import write_yml
 
 import evalkit
-from evalkit import DataError, EvalkitError
+from evalkit import DataError, EvalkitError, point_figures
 from evalkit.cli import main
 from evalkit.formats.options import options_from, point_options_from
 from evalkit.point_benchmarks import NO_OBJECT, OBJECTS, POINT_BENCHMARKS, PROTOCOL
+from evalkit.point_files import read_samples
 from evalkit.point_metrics import SCORE_COLUMNS
 from evalkit.point_records import read_point_samples, sample_rows
 from evalkit.point_runs import every_point_sample
@@ -735,3 +737,87 @@ def test_rule_published_scores_of_points_are_checked(files, tmp_path):
     parts = ["--from", tmp_path / "out" / "point_samples.jsonl", "--out", tmp_path / "again", "--replicates", 100]
     run(*parts, "--published", tmp_path / "same.csv", "--quiet")
     assert "--published without a file needs" in run(*parts, "--published", status=2)
+
+
+def test_gold_points_of_shards_are_percents_and_those_of_lines_pixels(tmp_path):
+    """(20, 30) percent of 100 by 50 pixels are (20, 15)."""
+    (tmp_path / "mask.png").write_bytes(png(INSIDE))
+    row = {
+        "image": picture(),
+        "label": "cup",
+        "points": [{"x": 20.0, "y": 30.0}],
+        "masks": [{"bytes": png(INSIDE), "path": None}],
+    }
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "shard.parquet")
+    line = {"sample_id": "a", "width": WIDTH, "height": HEIGHT, "points": [[20, 30]], "masks": ["mask.png"]}
+    paths = [tmp_path / "shard.parquet", write_lines(tmp_path / "lines.jsonl", [line])]
+    shard, lines = (next(read_samples([path], POINT_BENCHMARKS["Pixmo-Points"])) for path in paths)
+    assert shard.points.tolist() == [[20 * WIDTH / 100, 30 * HEIGHT / 100]]
+    assert lines.points.tolist() == [[20, 30]]
+
+
+def test_answers_to_unknown_samples_are_told_for_every_model(tmp_path):
+    (tmp_path / "mask.png").write_bytes(png(INSIDE))
+    write_lines(tmp_path / "s.jsonl", [sample("a")])
+    for model in ("one", "two"):
+        write_answers(tmp_path / f"{model}.jsonl", {"a": answer(HIT), f"of {model}": answer(HIT)})
+    said = {"samples": "s.jsonl", "predictions": {model: f"{model}.jsonl" for model in ("one", "two")}}
+    runs = evalkit.read_point_runs({"Where2Place": point_options_from(said, source="test")}, folder=tmp_path)
+    with pytest.raises(DataError) as error:
+        every_point_sample(runs)
+    assert [finding.rule for finding in error.value.findings] == ["answer.unknown"] * 2
+
+
+def test_an_answer_is_drawn_also_where_its_picture_cannot_be_opened(tmp_path):
+    (tmp_path / "mask.png").write_bytes(png(INSIDE))
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    rows = [sample("a", image="broken.png"), sample("b", image="absent.png"), sample("c")]
+    write_lines(tmp_path / "s.jsonl", rows)
+    write_answers(tmp_path / "m.jsonl", {"a": answer(HIT), "b": answer(MISS), "c": answer(HIT)})
+    options = point_options_from({"samples": "s.jsonl", "predictions": {"m": "m.jsonl"}}, source="test")
+    runs = evalkit.read_point_runs({"Where2Place": options}, folder=tmp_path)
+    grid = point_figures.answers(runs, [("Where2Place", "m", name) for name in "abc"])
+    titles = [axes.get_title() for axes in grid.flat]
+    assert [title.split("\n")[1] for title in titles] == ["P 1  G 1  M 1  H 1", "P 1  G 1  M 0  H 0", "P 1  G 1  M 1  H 1"]
+    plt.close("all")
+
+
+def test_an_image_is_a_path_or_bytes(score):
+    with pytest.raises(DataError, match=r"the image must be a path or bytes, not list \[sample.kind\]"):
+        score([sample("a", image=[[0, 1]])], {"a": answer(HIT)})
+
+
+def test_a_benchmark_that_nobody_answered_is_not_read(files, tmp_path):
+    lines = (files / "ref.jsonl").read_text().replace("mask.png", "absent.png")
+    (files / "ref.jsonl").write_text(lines)
+    options = json.loads((files / "benchmark.yml").read_text())
+    del options["points"]["RefSpatial-Bench"]["predictions"]["one"]
+    (files / "benchmark.yml").write_text(json.dumps(options))
+    run("--benchmark", files / "benchmark.yml", "--models", "one", "--out", tmp_path / "out", "--replicates", 100)
+
+
+def test_points_of_an_earlier_run_keep_their_rule_of_missing_and_know_their_models(files, tmp_path):
+    first, again = tmp_path / "first", tmp_path / "again"
+    options = ["--replicates", 100, "--quiet"]
+    run("--benchmark", files / "benchmark.yml", "--out", first, "--missing", "unparseable", *options)
+    source = first / "point_samples.jsonl"
+    run("--from", source, "--out", again, *options)
+    assert (again / "point_scores.csv").read_bytes() == (first / "point_scores.csv").read_bytes()
+    assert json.loads((again / "run.json").read_text())["parameters"]["missing"] == "unparseable"
+    assert "there is no model 'nobody'; there are one, two" in run(
+        "--from", source, "--models", "nobody", "--out", again, status=2
+    )
+
+
+def test_what_was_noticed_is_told_and_recorded(files, tmp_path):
+    stored = Image.new("RGB", (HEIGHT, WIDTH))
+    exif = stored.getexif()
+    exif[ORIENTATION] = 6
+    stored.save(files / "turned.jpg", exif=exif)
+    turned = {"sample_id": "b", "image": "turned.jpg", "mask": "mask.png"}
+    write_lines(files / "where.jsonl", [sample("a"), turned])
+    out = tmp_path / "out"
+    told = run("--benchmark", files / "benchmark.yml", "--out", out, "--replicates", 100)
+    assert "Where2Place: picture_turned, 1 samples (b)" in told
+    noticed = json.loads((out / "run.json").read_text())["noticed"]
+    assert {"source": "Where2Place", "code": "picture_turned", "count": 1, "examples": "b"} in noticed

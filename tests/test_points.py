@@ -88,6 +88,7 @@ def test_counts_of_any_evidence_agree_with_the_rules_one_by_one(data):
     [
         ((2, 3, 3, 2), r"M > min\(P, G\): .* \(P 2, G 3, M 3, H 2\)"),
         ((3, 1, 2, 3), r"M > min\(P, G\)"),
+        ((3, 3, 3, 2), r"M > H: .* \(P 3, G 3, M 3, H 2\)"),
         ((2, 1, 1, 3), r"H > P: more points hit than there are \(P 2, G 1, M 1, H 3\)"),
         ((2, 1, -1, 0), "a count is negative"),
         ((2, 0, 0, 0), "G must be at least 1"),
@@ -447,3 +448,21 @@ def test_the_ten_benchmarks_are_those_of_the_protocol_and_an_eleventh_is_a_row(m
     table = samples_table([("a", "x", "points", 2, 1, 1, 2), ("b", "y", "points", 2, 1, 1, 2)], benchmark="Mine")
     scores = point_scores(table).set_index("subset")
     assert scores.loc[["x", "y"], "strict_tp"].tolist() == [0, 1]
+
+
+@rule("points-complete")
+@pytest.mark.parametrize(
+    ("name", "parts", "complete"),
+    [
+        ("RoboSpatial", {"context": 122, "compatibility": 228}, True),
+        ("RoboSpatial", {"context": 121, "compatibility": 229}, False),  # 350 in all
+        ("RoboRefit", {"": 2000}, True),
+        ("RoboRefit", {"": 1999}, False),
+    ],
+)
+def test_rule_points_complete_holds_for_every_known_size(name, parts, complete):
+    rows = []
+    for subset, size in parts.items():
+        one = ("answered", True) if subset == "compatibility" else ("points", 1, 1, 1, 1)
+        rows += [(f"{subset}{at}", subset, *one) for at in range(size)]
+    assert bool(whole(samples_table(rows, benchmark=name))["complete"]) == complete

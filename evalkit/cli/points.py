@@ -108,21 +108,27 @@ def points(
     notes: list = []
     if source:
         table = evalkit.read_point_samples(source, missing=missing)
+        known = list(table["model"].cat.categories)
+        if absent := [name for name in models if name not in known]:
+            raise EvalkitError(f"{source.name}: there is no model {absent[0]!r}; there are {', '.join(known)}")
         table = table[table["model"].isin(models)] if models else table
     else:
-        runs = read_point_runs(options, models=models, folder=folder)
-        if not any(run.models for run in runs.values()):
+        runs = {name: run for name, run in read_point_runs(options, models=models, folder=folder).items() if run.models}
+        if not runs:
             raise EvalkitError("there are no points with predictions to score")
         bar = functools.partial(tqdm, desc="points", unit="sample", disable=quiet, leave=False)
         table, notes = every_point_sample(runs, missing=missing, progress=bar)
     intervals = evalkit.point_intervals(table, replicates=replicates, level=level, seed=seed, jobs=jobs)
     scores = evalkit.point_scores(table, intervals)
     states = states_of(table)
+    if ((table["state"] == "missing") & table["scored"]).any():
+        missing = "unparseable"  # also where the file of an earlier run has it so
     settings = {"missing": missing, "models": list(dict.fromkeys(table["model"])), "replicates": replicates, "level": level}
     record = point_record(
         options,
         folder,
         {"benchmark": benchmark.name if benchmark else None, "from": source.name if source else None, **settings, "seed": seed},
+        noticed=[{"source": name, "code": code, "count": count, "examples": text} for name, (code, count, text) in notes],
         summaries=summaries(scores, states),
         wall_time_seconds=round(time.perf_counter() - start, 3),
     )
@@ -135,9 +141,11 @@ def points(
         "run.json": record,
     }
     write_files(out, files)
-    for name, (code, _, text) in notes:
+    for name, (code, count, text) in notes:
         if code == "convention_warning":
             click.echo(f"warning: {printable(f'{name}: {text}')}", err=True)
+        elif not quiet:
+            click.echo(printable(f"{name}: {code}, {count:,} samples ({text})"))
     partial = scores[(scores["subset"] == "all") & ~scores["complete"]]
     if not quiet:
         print_table(states)
