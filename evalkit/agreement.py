@@ -149,7 +149,7 @@ def score_annotators(
     table = scores(everyone, counts, iou=iou)
     table = table[table["scope"] == "valid"].reset_index(drop=True)
     if replicates is not None:
-        drawn = bootstrap(everyone, counts, replicates=replicates, seed=seed, jobs=jobs, wanted=["valid"], block=block)
+        drawn = bootstrap(everyone, counts, replicates=replicates, seed=seed, jobs=jobs, iou=iou, wanted=["valid"], block=block)
         table = add_intervals(table, drawn, level=level)
     return table.rename(columns={"model": "annotator"})
 
@@ -183,7 +183,7 @@ def _tables(
     block: np.ndarray | None,
 ) -> pd.DataFrame:
     """The tables of all subsets of rows of seen, with their names in front; equal subsets are worked out once."""
-    check_settings(replicates=REPLICATES if replicates is None else replicates, level=level, jobs=jobs)
+    check_settings(replicates=REPLICATES if replicates is None else replicates, level=level, seed=seed, jobs=jobs)
     unit = first.images["image_id"].astype(str).to_numpy(object) if block is None else np.asarray(block, dtype=object)
     unit = np.unique(unit, return_inverse=True)[1]
     different = {rows.tobytes(): rows for rows in subsets.values()}

@@ -15,17 +15,15 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
 
-from evalkit.counts import OUTCOMES
-from evalkit.metrics import RATIOS, averages, divide, kinds_of, scopes, score_rows
+from evalkit.counts import IOU_THRESHOLDS, OUTCOMES
+from evalkit.metrics import RATIOS, SCORE_KEY, VIEWS, averages, divide, kinds_of, scopes, score_rows, undefined_as_nan
 from evalkit.tables import Benchmark, EvalkitError
 
 REPLICATES, LEVEL, SEED = 2000, 0.95, 20260817
-LEAST_REPLICATES = 100
+LEAST_REPLICATES, MOST_REPLICATES = 100, 1_000_000
 MOST_UNDEFINED = 0.05  # share of undefined replicates above which an interval is not estimable
 DEGENERATE, NOT_ESTIMABLE = "degenerate: no variation", "not estimable: undefined in more than 5 % of the replicates"
 CHUNK = 500_000  # weights held at a time; more of them no longer fit the cache of a core
-SCOPES = ("valid", "common", "all")
-KEYS = ["model", "scope", "task", "iou", "relation", "level", "average", "label"]
 COMPARISON_COLUMNS = [
     *("model_a", "model_b", "scope", "task", "iou", "relation", "level", "average", "label", "statistic", "value_a", "value_b"),
     *("difference", "low", "high", "share_above_zero", "p_value", "p_holm", "replicates", "undefined"),
@@ -42,7 +40,10 @@ class Interval(NamedTuple):
 
 
 class Replicates(NamedTuple):
-    """Scores of every replicate: ``scores[statistic][model, scope]`` of shape (replicates, kinds, rows of a block)."""
+    """Scores of every replicate: ``scores[statistic][model, scope]`` of shape (replicates, kinds, rows of a block).
+
+    ``kinds`` and ``rows`` say what stands where; a table of scores is joined with them on its key columns.
+    """
 
     scores: dict[str, dict[tuple[str, str], np.ndarray]]
     negative_fpr: dict[tuple[str, str], np.ndarray]
@@ -51,12 +52,16 @@ class Replicates(NamedTuple):
     number: int
 
 
-def check_settings(*, replicates: int, level: float, jobs: int = 1) -> None:
-    """Raise EvalkitError unless there are at least 100 replicates and one job, and the level lies between 0 and 1."""
+def check_settings(*, replicates: int, level: float, seed: int = SEED, jobs: int = 1) -> None:
+    """Raise EvalkitError unless there are 100 to 1,000,000 replicates, a level between 0 and 1, a seed from 0 on and a job."""
     if jobs < 1:
         raise EvalkitError(f"jobs must be at least 1, not {jobs}")
     if replicates < LEAST_REPLICATES:
         raise EvalkitError(f"replicates must be at least {LEAST_REPLICATES}, not {replicates}")
+    if replicates > MOST_REPLICATES:
+        raise EvalkitError(f"replicates must be at most {MOST_REPLICATES:,}, not {replicates:,}")
+    if seed < 0:
+        raise EvalkitError(f"seed must be a whole number from 0 on, not {seed}")
     if not 0 < level < 1:
         raise EvalkitError(f"level must lie between 0 and 1, not {level}")
 
@@ -87,7 +92,8 @@ def percentile_interval(values: np.ndarray, point: np.ndarray, *, level: float =
     low, high = np.quantile(values, tails, axis=0)
     for column in np.flatnonzero((undefined > 0) & ~many):
         low[column], high[column] = np.quantile(values[~np.isnan(values[:, column]), column], tails)
-    flat = (undefined == 0) & (values.min(axis=0) == values.max(axis=0))
+    lowest, highest = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)  # of the defined ones
+    flat = lowest == highest
     low, high = (np.where(many, np.nan, np.where(flat, point, end)) for end in (low, high))
     reason = np.select([many, flat], [NOT_ESTIMABLE, DEGENERATE], "")
     return Interval(*(part.reshape(shape) for part in (low, high, undefined, reason)))
@@ -101,7 +107,8 @@ def bootstrap(
     replicates: int = REPLICATES,
     seed: int = SEED,
     jobs: int = 1,
-    wanted: Sequence[str] = SCOPES,
+    wanted: Sequence[str] = VIEWS,
+    iou: Sequence[float] = IOU_THRESHOLDS,
     images: np.ndarray | None = None,
     block: np.ndarray | None = None,
 ) -> Replicates:
@@ -111,14 +118,14 @@ def bootstrap(
     share the draws, and so do models, tasks and classes. Inside a replicate 0/0 is undefined, and a macro average has the
     classes that are represented in it. ``wanted`` are the scopes to do, ``images`` a mask of shape
     (images,) that leaves those of a slice; ``jobs`` changes the time only. With ``block``, the block of each image, blocks are
-    drawn instead, in the order of their names.
+    drawn instead, in the order of their names. ``iou`` are the thresholds of the scores, needed where ``counts`` is empty.
 
-    Raises EvalkitError for fewer than 100 replicates, fewer than one job, and a statistic that is not in ``RATIOS``.
+    Raises EvalkitError for settings that :func:`check_settings` refuses, and a statistic that is not in ``RATIOS``.
     """
-    check_settings(replicates=replicates, level=LEVEL, jobs=jobs)
+    check_settings(replicates=replicates, level=LEVEL, seed=seed, jobs=jobs)
     if unknown := [name for name in statistics if name not in RATIOS]:
         raise EvalkitError(f"statistic must be one of {', '.join(RATIOS)}, not {unknown[0]!r}")
-    kinds, kind = kinds_of(counts)
+    kinds, kind = kinds_of(counts, iou=iou)
     rows, pools = score_rows(benchmark)
     n_classes, n_listed = pools.shape[1], len(benchmark.classes)
     matrices = _count_matrices(benchmark, counts, kind, len(kinds) * n_classes)
@@ -172,39 +179,63 @@ def bootstrap(
 
 
 def add_intervals(scores: pd.DataFrame, replicates: Replicates, *, level: float = LEVEL) -> pd.DataFrame:
-    """The table of scores with the intervals of the replicates' statistics.
+    """The table of scores with the intervals of the replicates' statistics; its rows may be some of all, in any order.
 
-    ``f2_low``, ``f2_high``, ``replicates`` and ``undefined`` are filled; other statistics get two columns each. Where
-    F2 has no interval, or it is a point, ``reason`` says so, unless the score itself is undefined.
+    ``f2_low``, ``f2_high``, ``replicates`` and ``undefined`` are filled; another statistic gets four columns of its own, for
+    its ends, ``undefined`` and ``reason``. Where F2 has no interval, or it is a point, ``reason`` says so, unless the score
+    itself is undefined.
+
+    Raises EvalkitError for scores of another benchmark than the replicates.
     """
     check_settings(replicates=replicates.number, level=level)
-    size = len(replicates.kinds) * len(replicates.rows)
-    names = [f"{statistic}_{end}" for statistic in replicates.scores for end in ("low", "high")]
-    columns = {name: np.full(len(scores), np.nan) for name in (*names, "replicates", "undefined")}
-    reason = scores["reason"].to_numpy(object).copy()
-    blocks = scores[["model", "scope"]].iloc[::size].itertuples(index=False)
-    for start, key in zip(range(0, len(scores), size), map(tuple, blocks), strict=True):
-        block = slice(start, start + size)
+    places = _places(scores, replicates)
+    own = [name for name in replicates.scores if name != "f2"]
+    ends = [f"{statistic}_{end}" for statistic in replicates.scores for end in ("low", "high")]
+    columns = {name: np.full(len(scores), np.nan) for name in (*ends, "replicates", "undefined")}
+    columns |= {f"{name}_undefined": np.full(len(scores), np.nan) for name in own}
+    reasons = {name: np.full(len(scores), "", object) for name in replicates.scores}
+    for key, at in scores.groupby(["model", "scope"], observed=True, sort=False).indices.items():
         for statistic, by_model in replicates.scores.items():
             if key in by_model:
-                values = by_model[key].reshape(replicates.number, -1)
-                found = percentile_interval(values, scores[statistic].to_numpy(float)[block], level=level)
-                columns[f"{statistic}_low"][block], columns[f"{statistic}_high"][block] = found.low, found.high
-                if statistic == "f2":
-                    columns["replicates"][block], columns["undefined"][block] = replicates.number, found.undefined
-                    reason[block] = np.where(reason[block] == "", found.reason, reason[block])
-    table = scores.assign(**columns, reason=pd.Series(reason, index=scores.index, dtype=str))
-    return table.astype({"replicates": "Int64", "undefined": "Int64"})
+                values = by_model[key].reshape(replicates.number, -1)[:, places[at]]
+                found = percentile_interval(values, scores[statistic].to_numpy(float)[at], level=level)
+                columns[f"{statistic}_low"][at], columns[f"{statistic}_high"][at] = found.low, found.high
+                columns["undefined" if statistic == "f2" else f"{statistic}_undefined"][at] = found.undefined
+                columns["replicates"][at] = replicates.number
+                reasons[statistic][at] = found.reason
+    said = scores["reason"].to_numpy(object)
+    words = {"reason": np.where(said == "", reasons.get("f2", ""), said), **{f"{name}_reason": reasons[name] for name in own}}
+    table = scores.assign(**columns, **{name: pd.Series(text, index=scores.index, dtype=str) for name, text in words.items()})
+    return table.astype(dict.fromkeys(["replicates", "undefined", *(f"{name}_undefined" for name in own)], "Int64"))
+
+
+def _places(scores: pd.DataFrame, replicates: Replicates) -> np.ndarray:
+    """Where each score stands among those of a model and scope in the replicates."""
+    key = [name for name in SCORE_KEY if name not in ("model", "scope")]
+    grid = replicates.kinds.merge(replicates.rows, how="cross")
+    text = {name: str for name in key if name != "iou"}
+    known, asked = (pd.MultiIndex.from_frame(table[key].fillna({"iou": 0}).astype(text)) for table in (grid, scores))
+    places = known.get_indexer(asked)
+    if (places < 0).any():
+        row = dict(zip(key, asked[int(np.argmax(places < 0))], strict=True))
+        raise EvalkitError(f"the replicates have no score {row}; they are of other counts")
+    return places
 
 
 def add_rate_intervals(coverage: pd.DataFrame, replicates: Replicates, *, level: float = LEVEL) -> pd.DataFrame:
-    """The table of coverage with the interval of the negative-image false-positive rate."""
-    low, high = np.full(len(coverage), np.nan), np.full(len(coverage), np.nan)
+    """The table of coverage with the interval of the negative-image rate, its number of undefined replicates and reason."""
+    ends = {
+        name: np.full(len(coverage), np.nan) for name in ("negative_fpr_low", "negative_fpr_high", "negative_fpr_undefined")
+    }
+    reason = np.full(len(coverage), "", object)
     for row, (model, scope, rate) in enumerate(coverage[["model", "scope", "negative_fpr"]].itertuples(index=False)):
         if (model, scope) in replicates.negative_fpr and not np.isnan(rate):
             found = percentile_interval(replicates.negative_fpr[model, scope], np.array(rate), level=level)
-            low[row], high[row] = found.low, found.high
-    return coverage.assign(negative_fpr_low=low, negative_fpr_high=high)
+            for name, value in zip(ends, found, strict=False):
+                ends[name][row] = value
+            reason[row] = str(found.reason)
+    table = coverage.assign(**ends, negative_fpr_reason=pd.Series(reason, index=coverage.index, dtype=str))
+    return table.astype({"negative_fpr_undefined": "Int64"})
 
 
 def compare(scores: pd.DataFrame, replicates: Replicates, *, level: float = LEVEL) -> pd.DataFrame:
@@ -216,24 +247,31 @@ def compare(scores: pd.DataFrame, replicates: Replicates, *, level: float = LEVE
 
     Returns
     -------
-    DataFrame with the columns ``COMPARISON_COLUMNS``; a row whose interval is not estimable has no interval and no p-value.
+    DataFrame with the columns ``COMPARISON_COLUMNS`` and ``reason``. A row whose interval is not estimable has no interval and
+    no p-value; ``reason`` says so, or that nothing varies. A score that is undefined for a model has no value.
+
+    Raises EvalkitError for scores of another benchmark than the replicates, and for models with different rows.
     """
-    common = scores[scores["scope"] == "common"]
-    models = list(common["model"].cat.categories)
+    common = undefined_as_nan(scores[scores["scope"] == "common"])
+    common = common.assign(place=_places(common, replicates)).sort_values(["model", "place"], kind="stable")
+    models = [name for name in common["model"].cat.categories if (common["model"] == name).any()]
     parts = []
     for statistic, (a, b) in itertools.product(replicates.scores, itertools.combinations(models, 2)):
         one, other = (common[common["model"] == name] for name in (a, b))
         by_model = replicates.scores[statistic]
         if (a, "common") not in by_model:
             continue
-        values = (by_model[a, "common"] - by_model[b, "common"]).reshape(replicates.number, -1)
+        if not np.array_equal(one["place"], other["place"]):
+            raise EvalkitError(f"the models {a!r} and {b!r} have different rows of scores")
+        values = by_model[a, "common"] - by_model[b, "common"]
+        values = values.reshape(replicates.number, -1)[:, one["place"].to_numpy()]
         value_a, value_b = one[statistic].to_numpy(float), other[statistic].to_numpy(float)
         found = percentile_interval(values, value_a - value_b, level=level)
         defined = replicates.number - found.undefined
         sides = np.minimum((values <= 0).sum(axis=0), (values >= 0).sum(axis=0))
         known = found.reason != NOT_ESTIMABLE
         parts.append(
-            one[[name for name in KEYS if name != "model"]].assign(
+            one[[name for name in SCORE_KEY if name != "model"]].assign(
                 model_a=a,
                 model_b=b,
                 statistic=statistic,
@@ -246,14 +284,15 @@ def compare(scores: pd.DataFrame, replicates: Replicates, *, level: float = LEVE
                 p_value=np.where(known, np.minimum(1, 2 * (1 + sides) / (defined + 1)), np.nan),
                 replicates=replicates.number,
                 undefined=found.undefined,
+                reason=found.reason,
             )
         )
     if not parts:
-        return pd.DataFrame(columns=COMPARISON_COLUMNS)
+        return pd.DataFrame(columns=[*COMPARISON_COLUMNS, "reason"])
     table = pd.concat(parts, ignore_index=True)
-    family = [name for name in (*KEYS[1:], "statistic")]
+    family = [name for name in (*SCORE_KEY[1:], "statistic")]
     table["p_holm"] = table.groupby(family, observed=True, dropna=False)["p_value"].transform(holm)
-    return table.reindex(columns=COMPARISON_COLUMNS)
+    return table.reindex(columns=[*COMPARISON_COLUMNS, "reason"])
 
 
 def holm(p: pd.Series) -> pd.Series:
@@ -265,6 +304,15 @@ def holm(p: pd.Series) -> pd.Series:
     known = p.dropna().sort_values(kind="stable")
     factors = np.arange(len(known), 0, -1)
     return (known * factors).cummax().clip(upper=1).reindex(p.index)
+
+
+def least_p(models: int, replicates: int) -> float:
+    """The smallest p-value that Holm's correction can leave among all pairs of so many models.
+
+    >>> least_p(3, 599)  # 3 pairs, and p is at least 2 / 600
+    0.01
+    """
+    return min(1.0, 2 * (models * (models - 1) // 2) / (replicates + 1))
 
 
 def _image_sets(masks_of: dict[str, np.ndarray], wanted: Sequence[str]) -> list[tuple[np.ndarray, list[tuple[int, str]]]]:

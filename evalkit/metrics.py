@@ -12,24 +12,12 @@ from evalkit.tables import STATES, Benchmark, EvalkitError, categorical
 
 SCOPES = ["valid", "common"]
 VIEW = "all"
+VIEWS = (*SCOPES, VIEW)
 EMPTY_SCOPE = "empty scope: no image with a valid response"
+SCORE_KEY = ["model", "scope", "task", "iou", "relation", "level", "average", "label"]
 SCORE_COLUMNS = [
-    *(
-        "model",
-        "scope",
-        "task",
-        "iou",
-        "relation",
-        "level",
-        "average",
-        "label",
-        "tp",
-        "fp",
-        "fn",
-        "precision",
-        "recall",
-    ),
-    *("f1", "f2", "f2_low", "f2_high", "replicates", "undefined", "reason", "n_images", "n_gold"),
+    *(*SCORE_KEY, "tp", "fp", "fn", "precision", "recall", "f1", "f2", "f2_low", "f2_high"),
+    *("replicates", "undefined", "reason", "n_images", "n_gold"),
 ]
 COVERAGE_COLUMNS = [
     *("model", "scope", "models", "images", "valid", "invalid", "missing", "coverage", "negative_images"),

@@ -132,7 +132,8 @@ def spans(scores: pd.DataFrame, statistic: str = "f2") -> pd.Series:
     """Intervals as text, such as ``0.790–0.830``; a dash where there is none, a star where nothing varies."""
     low, high = scores[f"{statistic}_low"], scores[f"{statistic}_high"]
     text = low.map(f"{{:.3f}}{JOINER}–{JOINER}".format) + high.map("{:.3f}".format)
-    text = text.mask(scores["reason"] == DEGENERATE, low.map("{:.3f}*".format))
+    reason = scores[f"{statistic}_reason" if f"{statistic}_reason" in scores else "reason"]
+    text = text.mask(reason == DEGENERATE, low.map("{:.3f}*".format))
     return text.where(low.notna(), DASH)
 
 

@@ -103,7 +103,7 @@ def point_intervals(
 
     Raises EvalkitError as :func:`evalkit.intervals.check_settings` does.
     """
-    check_settings(replicates=replicates, level=level, jobs=jobs)
+    check_settings(replicates=replicates, level=level, seed=seed, jobs=jobs)
     blocks = list(_blocks(samples))
     sums = np.zeros((len(blocks), replicates, len(SUMS)))
     right = np.zeros((len(blocks), replicates))

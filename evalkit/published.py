@@ -14,6 +14,7 @@ import pandas as pd
 from evalkit.formats.decoding import one_finding, read_text
 from evalkit.formats.long import as_numbers, read_text_table
 from evalkit.formats.options import PublishedOptions
+from evalkit.metrics import SCORE_KEY
 from evalkit.tables import CheckFailed, DataError, EvalkitError, Finding, printable
 
 TOLERANCE = 1e-9  # of ratios and estimates, where the published file does not give fewer digits
@@ -33,7 +34,7 @@ class Columns(NamedTuple):
 
 TABLES = {
     "scores": Columns(
-        key=["model", "scope", "task", "iou", "relation", "level", "average", "label"],
+        key=SCORE_KEY,
         counts=["tp", "fp", "fn", "n_images", "n_gold"],
         values=["precision", "recall", "f1", "f2"],
         intervals=["f2_low", "f2_high"],

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from evalkit.boxes import candidate_pairs, reaches
 from evalkit.counts import IOU_THRESHOLDS, RELATIONS, TASKS, as_boxes, coordinate_rank, thresholds
 from evalkit.matching import best_matching
+from evalkit.metrics import SCORE_KEY, undefined_as_nan
 from evalkit.tables import Benchmark, EvalkitError, Relation, categorical
 
 WHOLE = 2.0**30  # relation values and IoUs are summed as whole numbers of this fineness, so that equal sums are equal
@@ -95,13 +96,18 @@ def relaxed_counts(counts: pd.DataFrame, accepted: pd.DataFrame) -> pd.DataFrame
 def gains(scores: pd.DataFrame) -> pd.DataFrame:
     """How much each F2 rises under the relation: ``GAIN_COLUMNS``, a row for each pair of an exact and a semantic score.
 
-    ``scores`` is the table of :func:`evalkit.metrics.scores` of exact and semantic counts together.
+    ``scores`` is the table of :func:`evalkit.metrics.scores` of exact and semantic counts together, or some rows of it. A score
+    that is undefined has no gain.
     """
-    exact, relaxed = (scores[scores["relation"] == name].reset_index(drop=True) for name in RELATIONS)
-    columns = {
-        f"{name}_{which}": rows[name] for name in ("tp", "f2") for which, rows in (("exact", exact), ("semantic", relaxed))
-    }
-    return exact.assign(**columns, gain=relaxed["f2"] - exact["f2"])[GAIN_COLUMNS]
+    key = [name for name in SCORE_KEY if name != "relation"]
+    exact, relaxed = (
+        undefined_as_nan(scores[scores["relation"] == name])[[*key, "tp", "f2"]].rename(
+            columns={"tp": f"tp_{name}", "f2": f"f2_{name}"}
+        )
+        for name in RELATIONS
+    )
+    table = exact.merge(relaxed, on=key, how="left", validate="one_to_one")
+    return table.assign(gain=table["f2_semantic"] - table["f2_exact"])[GAIN_COLUMNS]
 
 
 def related_pairs(accepted: pd.DataFrame) -> pd.DataFrame:

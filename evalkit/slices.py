@@ -49,7 +49,7 @@ def slice_scores(
     for attribute, value, mask in slice_masks(benchmark):
         table = scores(benchmark, counts, zero_division=zero_division, iou=iou, images=mask)
         if resampling is not None:
-            table = add_intervals(table, bootstrap(benchmark, counts, images=mask, **resampling), level=level)
+            table = add_intervals(table, bootstrap(benchmark, counts, iou=iou, images=mask, **resampling), level=level)
         table.insert(0, "attribute", attribute)
         table.insert(1, "value", value)
         parts.append(table)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import small
 from click.testing import CliRunner
 from references import OUTCOMES, Plain, ratios, write_plain
 
@@ -483,7 +484,10 @@ def test_compare_writes_every_pair_on_the_common_scope(path, tmp_path):
     assert list(table.columns) == COMPARISON_COLUMNS
     assert set(zip(table["model_a"], table["model_b"], strict=True)) == {("careful", "eager")}
     assert set(table["scope"]) == {"common"}
-    assert set(table["statistic"]) == {"recall"}
+    assert set(table["statistic"]) == {"f2", "recall"}
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["parameters"]["statistics"] == ["f2", "recall"]
+    assert record["parameters"]["replicates"] == 200
     assert set(table["replicates"]) == {200}
     again = tmp_path / "again"
     run("compare", "--benchmark", path, "--out", again, "--replicates", "200", "--statistic", "recall", "--jobs", "3")
@@ -495,6 +499,47 @@ def test_compare_needs_two_models(path, tmp_path):
     assert found.exit_code == 2
     assert "a comparison needs at least two models" in found.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_compare_says_when_no_p_value_can_be_small(tmp_path):
+    """Six models are 15 pairs, so 100 replicates leave p (Holm) at 15 x 2 / 101 or more."""
+    run("sample", "--out", tmp_path / "toy", "--images", "20", "--quiet")
+    said = {}
+    for replicates in ("100", "2000"):
+        out = tmp_path / replicates
+        said[replicates] = run(
+            "compare", "--benchmark", tmp_path / "toy" / "benchmark.yml", "--out", out, "--replicates", replicates
+        ).stdout
+    assert "no p_holm can be below 0.3 with 100 replicates and 6 models" in said["100"]
+    assert "can be below" not in said["2000"]
+
+
+@pytest.mark.parametrize("command", ["score", "compare"])
+@pytest.mark.parametrize("iou", ["0.7", "1.0"])
+def test_a_benchmark_in_which_nothing_is_marked_has_scores_and_intervals(tmp_path, command, iou):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    data = small.write_yml(
+        folder,
+        classes=small.write_classes(folder / "classes.csv", ["a"]),
+        gold=small.write_lines(folder / "gold.jsonl", {"1": [], "2": []}),
+        predictions={name: small.write_lines(folder / f"{name}.jsonl", {"1": [], "2": []}) for name in ("m", "n")},
+    )
+    found = run(command, "--benchmark", data, "--out", tmp_path / "out", "--replicates", "100", "--iou", iou)
+    assert found.exit_code == 0, found.output
+    table = pd.read_csv(tmp_path / "out" / f"{'scores' if command == 'score' else 'comparison'}.csv")
+    assert set(table["iou"].dropna()) == {float(iou)}
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "agree", "points"])
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [("--seed", "-1", "seed must be a whole number from 0 on, not -1"),
+     ("--replicates", "1000001", "replicates must be at most 1,000,000, not 1,000,001")],
+)  # fmt: skip
+def test_draws_that_cannot_be_are_refused_before_anything_is_read(path, tmp_path, command, option, value, words):
+    found = run(command, "--benchmark", path, "--out", tmp_path / "out", option, value)
+    assert (found.exit_code, found.stderr) == (2, f"Error: {words}\n")
 
 
 @pytest.mark.parametrize("command", ["score", "compare"])

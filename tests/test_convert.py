@@ -163,7 +163,9 @@ def test_a_text_folder_reads_back_or_refuses(tmp_path_factory, said):
     """It needs an answer of each model at all."""
     folder = tmp_path_factory.mktemp("convert")
     benchmark = read(folder / "from", *said)
-    if not benchmark.valid.any(axis=1).all() or said[0][0].startswith("\ufeff"):  # a list of names begins with it in vain
+    first = said[0][0]  # a byte order mark at the head of the list of names is lost, and so is a class that boxes have
+    used = any((boxes["class"] == first).any() for boxes in (benchmark.gold, benchmark.predictions))
+    if not benchmark.valid.any(axis=1).all() or (used and first.startswith("\ufeff")):
         with pytest.raises(evalkit.EvalkitError, match=r"^yolo cannot hold it: "):
             convert(benchmark, folder / "to", to="yolo", drop=list(DROPPABLE))
         assert not (folder / "to").exists()

@@ -72,9 +72,10 @@ def test_jobs_and_pieces_change_no_digit(toytown, monkeypatch):
 
 
 @rule("bootstrap")
-@pytest.mark.parametrize("model", ["cautious", "eager", "loose"])
-def test_micro_f2_has_the_interval_of_scipy(toytown, model):
-    benchmark, counts = toytown
+@pytest.mark.parametrize(("images", "seed", "model"), [(80, 5, "cautious"), (41, 6, "eager"), (13, 7, "loose")])
+def test_micro_f2_has_the_interval_of_scipy(tmp_path, images, seed, model):
+    benchmark = evalkit.read_benchmark(write_sample(tmp_path / "toytown", images=images, seed=seed))
+    counts = evalkit.count(benchmark)
     table = evalkit.add_intervals(evalkit.scores(benchmark, counts), bootstrap(benchmark, counts, seed=11))
     row = table[table["model"] == model].query(HEAD).iloc[0]
 
@@ -91,12 +92,42 @@ def test_micro_f2_has_the_interval_of_scipy(toytown, model):
 
 
 @rule("bootstrap")
-def test_every_score_of_a_replicate_is_that_of_the_resampled_data(toytown, make_benchmark):
+@pytest.mark.parametrize("model", ["eager", "loose"])
+def test_the_negative_image_rate_has_the_interval_of_scipy(toytown, model):
+    """Of resampled images, and not only of the clean ones among them: their number varies too."""
+    benchmark, counts = toytown
+    coverage = evalkit.add_rate_intervals(evalkit.coverage(benchmark), bootstrap(benchmark, counts, seed=11))
+    row = coverage[(coverage["model"] == model) & (coverage["scope"] == "valid")].iloc[0]
+    gold, said = (
+        set(table["image_id"].astype(str)) for table in (benchmark.gold, benchmark.predictions.query("model == @model"))
+    )
+    answers = benchmark.responses.query("model == @model and state == 'valid'")
+    ids = sorted(answers["image_id"].astype(str))
+    clean = np.array([key not in gold for key in ids], float)
+    wrong = np.array([key not in gold and key in said for key in ids], float)
+    options = {"n_resamples": 2000, "paired": True, "vectorized": True, "method": "percentile"}
+    low, high = stats.bootstrap(
+        (wrong, clean),
+        lambda wrong, clean, axis=-1: wrong.sum(axis=axis) / clean.sum(axis=axis),
+        rng=np.random.default_rng(11),
+        **options,
+    ).confidence_interval
+    assert 0 <= low < high
+    assert [row["negative_fpr_low"], row["negative_fpr_high"]] == pytest.approx([low, high], abs=1e-12)
+    assert (row["negative_fpr_undefined"], row["negative_fpr_reason"]) == (0, "")
+
+
+@rule("bootstrap")
+@pytest.mark.parametrize(("scope", "replicate"), [("all", 17), ("common", 0), ("common", 99)])
+def test_every_score_of_a_replicate_is_that_of_the_resampled_data(toytown, make_benchmark, scope, replicate):
     """The slow way: write the resampled images out as a benchmark of their own and score that."""
     benchmark, counts = toytown
-    drawn = bootstrap(benchmark, counts, replicates=100, seed=3, statistics=("precision", "f2"), wanted=["all"])
-    ids = np.sort(benchmark.images["image_id"].astype(str).to_numpy())
-    chosen = ids[np.random.default_rng(3).integers(0, len(ids), size=(100, len(ids)))[17]]
+    drawn = bootstrap(benchmark, counts, replicates=100, seed=3, statistics=("precision", "recall", "f1", "f2"), wanted=[scope])
+    ids = benchmark.images["image_id"].astype(str)
+    if scope == "common":
+        ids = ids[benchmark.valid.all(axis=0)]
+    ids = np.sort(ids.to_numpy())
+    chosen = ids[np.random.default_rng(3).integers(0, len(ids), size=(100, len(ids)))[replicate]]
 
     def rows(table):
         groups = {key: part for key, part in table.groupby("image_id", observed=True)}
@@ -109,11 +140,17 @@ def test_every_score_of_a_replicate_is_that_of_the_resampled_data(toytown, make_
     predictions = {model: rows(benchmark.predictions[benchmark.predictions["model"] == model]) for model in benchmark.models}
     classes = dict(zip(benchmark.classes["class_name"], benchmark.classes["domain"], strict=True))
     again = make_benchmark(rows(benchmark.gold), predictions, classes=classes)
-    table = evalkit.undefined_as_nan(evalkit.scores(again, evalkit.count(again)))
+    table = evalkit.scores(again, evalkit.count(again), zero_division=np.nan)  # 0/0 is undefined in a replicate
+    again_coverage = evalkit.coverage(again)
     for model in benchmark.models:
         rows_of = table[(table["model"] == model) & (table["scope"] == "all")]
-        found = drawn.scores["f2"][model, "all"][17].ravel()
-        assert np.allclose(found, rows_of["f2"].to_numpy(float), rtol=0, atol=1e-12, equal_nan=True), model
+        for statistic, found in drawn.scores.items():
+            expected = rows_of[statistic].to_numpy(float)
+            assert np.allclose(found[model, scope][replicate].ravel(), expected, rtol=0, atol=1e-12, equal_nan=True), model
+        rate = again_coverage.loc[
+            (again_coverage["model"] == model) & (again_coverage["scope"] == "valid"), "negative_fpr"
+        ].item()
+        assert drawn.negative_fpr[model, scope][replicate] == pytest.approx(rate, abs=1e-12)
 
 
 @rule("percentile")
@@ -239,6 +276,69 @@ def test_the_same_answers_differ_by_nothing(make_benchmark):
     )
     assert row[["difference", "low", "high", "share_above_zero"]].to_numpy().tolist() == [[0, 0, 0, 0]]
     assert row["p_value"].tolist() == [1.0]  # min(1, 2 (1 + 2000) / 2001)
+
+
+@rule("undefined-replicates")
+def test_a_comparison_counts_defined_replicates_only(make_benchmark):
+    """One of four images in which the class occurs: 0.75 ** 4 = 32 % undefined; of twelve, a third, 0.67 ** 12 = 1 %."""
+    ids = [f"i{k:02d}" for k in range(12)]
+    gold = {key: [[*BOX, "c" if k % 3 == 0 else "a"]] for k, key in enumerate(ids)}
+    half = {key: boxes if k in (0, 1, 6) else [] for k, (key, boxes) in enumerate(gold.items())}
+    benchmark = make_benchmark(gold, {"one": gold, "two": half})
+    counts = evalkit.count(benchmark)
+    table = evalkit.compare(evalkit.scores(benchmark, counts), bootstrap(benchmark, counts, seed=9))
+    row = table[(table["label"] == "c") & (table["iou"] == 0.5) & (table["scope"] == "common")].iloc[0]
+    drawn = np.random.default_rng(9).integers(0, 12, size=(2000, 12))
+    times = np.stack([(drawn == k).sum(axis=1) for k in (0, 3, 6, 9)])  # images with the class; 0 and 6 are found by both
+    found, all_of = times[[0, 2]].sum(axis=0), times.sum(axis=0)
+    known = all_of > 0
+    difference = 1 - 5 * found[known] / (5 * found[known] + 4 * (all_of - found)[known])
+    undefined = int((~known).sum())
+    assert 0 < undefined < 100
+    assert row["undefined"] == undefined
+    assert [row["low"], row["high"]] == pytest.approx(np.quantile(difference, [0.025, 0.975]), abs=1e-12)
+    assert row["share_above_zero"] == pytest.approx((difference > 0).mean(), abs=1e-12)
+    sides = min((difference <= 0).sum(), (difference >= 0).sum())
+    assert row["p_value"] == pytest.approx(min(1, 2 * (1 + sides) / (known.sum() + 1)), abs=1e-12)
+    assert row["replicates"] == 2000
+
+
+def test_rows_are_found_by_their_keys(toytown):
+    """Some rows in another order have the intervals that they have in the whole table."""
+    benchmark, counts = toytown
+    drawn = bootstrap(benchmark, counts, replicates=100, statistics=("f2", "recall"))
+    scores = evalkit.scores(benchmark, counts)
+    some = scores.sample(frac=0.3, random_state=4)
+    whole = evalkit.add_intervals(scores, drawn)
+    pd.testing.assert_frame_equal(evalkit.add_intervals(some, drawn), whole.loc[some.index])
+    mixed = scores.sample(frac=1, random_state=5)
+    pd.testing.assert_frame_equal(evalkit.compare(mixed, drawn), evalkit.compare(scores, drawn))
+
+
+def test_scores_of_other_counts_are_refused(toytown, make_benchmark):
+    drawn = bootstrap(*toytown, replicates=100)
+    other = make_benchmark({"1": [[*BOX, "a"]]}, {"m": {"1": [[*BOX, "a"]]}})
+    scores = evalkit.scores(other, evalkit.count(other))
+    with pytest.raises(EvalkitError, match=r"the replicates have no score \{.*'label': 'a'\}; they are of other counts"):
+        evalkit.add_intervals(scores, drawn)
+    benchmark, counts = toytown
+    scores = evalkit.scores(benchmark, counts)
+    lacking = scores.drop(scores.index[(scores["model"] == "eager") & (scores["scope"] == "common")][0])
+    with pytest.raises(EvalkitError, match=r"the models '.*' and '.*' have different rows of scores"):
+        evalkit.compare(lacking, drawn)
+
+
+@rule("undefined-replicates")
+def test_every_statistic_has_its_own_number_of_undefined_replicates(make_benchmark):
+    """Precision of a class that one of ten images predicts is undefined in a third of the replicates; recall never is."""
+    gold = {f"i{k}": [[*BOX, "a"]] for k in range(10)}
+    benchmark = make_benchmark(gold, {"m": {key: boxes if key == "i3" else [] for key, boxes in gold.items()}})
+    row = scored(benchmark, statistics=("f2", "precision", "recall")).query(HEAD).iloc[0]
+    drawn = np.random.default_rng(intervals.SEED).integers(0, 10, size=(2000, 10))
+    assert row["precision_undefined"] == (drawn != 3).all(axis=1).sum()
+    assert row["precision_reason"] == NOT_ESTIMABLE
+    assert (row["recall_undefined"], row["undefined"]) == (0, 0)
+    assert (row["recall_reason"], row["reason"]) == ("", "")
 
 
 @rule("holm")

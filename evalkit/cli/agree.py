@@ -93,7 +93,7 @@ def agree(
         source = options_from(parts, source="command line")
     keep_out(out, benchmark)
     settings = {"replicates": replicates, "level": level, "seed": seed}
-    check_settings(replicates=replicates, level=level, jobs=jobs)
+    check_settings(replicates=replicates, level=level, seed=seed, jobs=jobs)
     first = evalkit.read_first_pass(benchmark or source)
     if first is None:
         raise EvalkitError(f"{benchmark}: there is no `first_pass` in it")

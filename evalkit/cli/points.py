@@ -97,7 +97,7 @@ def points(
 
     start = time.perf_counter()
     keep_out(out, benchmark)
-    check_settings(replicates=replicates, level=level, jobs=jobs)
+    check_settings(replicates=replicates, level=level, seed=seed, jobs=jobs)
     parts = samples or benchmark_name or predictions or readers
     if sum(map(bool, (benchmark, parts, source))) != 1:
         raise EvalkitError("give one of --benchmark, --samples (with --benchmark-name and --predictions) and --from")

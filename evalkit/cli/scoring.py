@@ -27,7 +27,8 @@ from evalkit.cli.shared import (
 from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
 from evalkit.formats.options import BenchmarkOptions
 from evalkit.formats.writing import FORMATS, write_files
-from evalkit.intervals import check_settings
+from evalkit.intervals import COMPARISON_COLUMNS, check_settings, least_p
+from evalkit.metrics import COVERAGE_COLUMNS
 from evalkit.tables import Benchmark, CheckFailed, EvalkitError
 
 
@@ -91,7 +92,7 @@ def score(
     """
     start = time.perf_counter()
     keep_out(out, path)
-    check_settings(replicates=replicates, level=level, jobs=jobs)
+    check_settings(replicates=replicates, level=level, seed=seed, jobs=jobs)
     benchmark = read(source, path, models)
     if not benchmark.models:
         raise EvalkitError("there are no predictions to score")
@@ -102,23 +103,27 @@ def score(
     options = {"zero_division": float(zero_division), "iou": iou}
     scores = evalkit.scores(benchmark, counts, **options)
     coverage = evalkit.coverage(benchmark)
-    settings: dict[str, Any] = {"intervals": intervals}
+    settings: dict[str, Any] = {
+        "zero_division": zero_division,
+        "require_complete": require_complete,
+        "intervals": intervals,
+    }
     resampling = None
     if intervals:
         settings |= {"replicates": replicates, "level": level, "seed": seed}
         statistics = tuple(dict.fromkeys(("f2", *statistics)))
         resampling = {"statistics": statistics, "replicates": replicates, "seed": seed, "jobs": jobs}
-        drawn = evalkit.bootstrap(benchmark, counts, **resampling)
+        drawn = evalkit.bootstrap(benchmark, counts, iou=iou, **resampling)
         scores = evalkit.add_intervals(scores, drawn, level=level)
         coverage = evalkit.add_rate_intervals(coverage, drawn, level=level)
     if len(benchmark.slices):
         more["slices"] = evalkit.slice_scores(benchmark, counts, **options, level=level, resampling=resampling)
     checked = check_published(scores, source, path, published, table="scores")
     more |= {} if checked is None else {"published_scores": checked}
-    record = _record(source, path, benchmark, coverage, iou, zero_division, require_complete, settings, start)
+    record = _record(source, path, benchmark, coverage, iou, settings, start)
     files = {
         f"scores.{kind}": evalkit.undefined_as_nan(scores) if kind == "json" else scores,  # JSON has null for it
-        f"coverage.{kind}": coverage,
+        f"coverage.{kind}": coverage[COVERAGE_COLUMNS],
         "counts.parquet": counts,
         "matches.parquet": matches,
         f"errors.{kind}": evalkit.error_counts(benchmark, matches, iou=iou),
@@ -161,20 +166,26 @@ def compare(
     """Compare every pair of models on the images that all of them answered validly.
 
     A paired bootstrap: the same resampled images serve both models of a pair. Writes comparison.csv with the difference of each
-    score, its interval, the share of replicates above zero, and p-values with Holm's correction over the pairs.
+    score, its interval, the share of replicates above zero, and p-values with Holm's correction over the pairs; and run.json.
     """
+    start = time.perf_counter()
     keep_out(out, path)
-    check_settings(replicates=replicates, level=level, jobs=jobs)
+    check_settings(replicates=replicates, level=level, seed=seed, jobs=jobs)
     benchmark = read(source, path, models)
     if len(benchmark.models) < 2:
         raise EvalkitError("a comparison needs at least two models")
     counts, _ = _with_semantic(benchmark, evalkit.count(benchmark, iou=iou), iou)
-    options = {"statistics": statistics, "replicates": replicates, "seed": seed, "jobs": jobs}
+    statistics = tuple(dict.fromkeys(("f2", *statistics)))
+    settings = {"replicates": replicates, "seed": seed}
+    options = {**settings, "statistics": statistics, "jobs": jobs, "iou": iou}
     drawn = evalkit.bootstrap(benchmark, counts, wanted=["common"], **options)
     table = evalkit.compare(evalkit.scores(benchmark, counts, iou=iou), drawn, level=level)
     if table.empty:
         raise EvalkitError("the common scope is empty: no image has a valid response of every model")
-    write_files(out, {f"comparison.{kind}": table})
+    coverage = evalkit.coverage(benchmark)
+    record = _record(source, path, benchmark, coverage, iou, {**settings, "level": level, "statistics": statistics}, start)
+    files = {f"comparison.{kind}": table[COMPARISON_COLUMNS], "run.json": record}
+    write_files(out, files)
     if not quiet:
         top = HEADLINE_IOU if HEADLINE_IOU in iou else max(iou)
         shown = table[
@@ -186,7 +197,9 @@ def compare(
         columns = ["model_a", "model_b", "statistic", "difference", "low", "high", "share_above_zero", "p_holm"]
         click.echo(f"localisation at IoU {top:.2f}, micro, common scope")
         print_table(shown[columns])
-        click.echo(f"\nwritten to {out}: comparison.{kind}")
+        if (least := least_p(len(benchmark.models), replicates)) > 0.05:
+            click.echo(f"no p_holm can be below {least:.2g} with {replicates:,} replicates and {len(benchmark.models)} models")
+        click.echo(f"\nwritten to {out}: " + ", ".join(files))
 
 
 def _with_semantic(
@@ -224,8 +237,6 @@ def _record(
     benchmark: Benchmark,
     coverage: pd.DataFrame,
     iou: tuple[float, ...],
-    zero_division: str,
-    require_complete: bool,
     settings: dict[str, Any],
     start: float,
 ) -> dict[str, Any]:
@@ -235,8 +246,6 @@ def _record(
         "benchmark": path.name if path else None,
         "models": benchmark.models,
         "iou": sorted(set(iou)),
-        "zero_division": zero_division,
-        "require_complete": require_complete,
         **settings,
     }
     states = coverage[coverage["scope"] == "valid"].set_index("model")[["images", "valid", "invalid", "missing"]]
