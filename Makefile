@@ -29,10 +29,10 @@ pdf: $(VENV)/installed-pdf
 	$(RUN) evalkit.printing
 
 test: $(VENV)/installed-dev
-	$(RUN) pytest -m "not slow"
+	$(RUN) pytest -n auto --dist loadfile -m "not slow"
 
 test-slow: $(VENV)/installed-dev
-	$(RUN) pytest -m slow
+	$(RUN) pytest -n auto --dist loadfile -m slow
 
 bench: $(VENV)/installed-bench
 	$(VENV)/bin/python tests/benchmarks/run.py

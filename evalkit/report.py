@@ -33,6 +33,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 KERNEL = "python3"
 # The "full" file: the plain one fetches further parts, and one missing part stops all formulas of a page
 MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
+FOLDED = {"parameters": "Parameters and their defaults", "injected-parameters": "Parameters of this run"}  # cells by their tag
 AT_A_TIME = 2  # notebooks; a kernel with the scientific stack takes a core and about 200 MB
 
 
@@ -200,6 +201,9 @@ def _run(name: str, notebook: NotebookNode, parameters: dict[str, Any], folder: 
     for cell in done.cells:
         if cell.cell_type == "code" and cell.source.strip() and cell.execution_count is None:
             raise EvalkitError(f"{where}: stopped before its last cell; {kept}")
+        for tag in FOLDED.keys() & set(cell.metadata.get("tags", [])):
+            cell.metadata.tags.append("hide-input")
+            cell.metadata.mystnb = dict.fromkeys(["code_prompt_show", "code_prompt_hide"], FOLDED[tag])
     for key in ("input_path", "output_path"):  # readers download the notebook: no path of this machine in it
         done.metadata.papermill.pop(key, None)
     nbformat.write(done, out)
