@@ -32,7 +32,7 @@ test: $(VENV)/installed-dev
 	$(RUN) pytest -n auto --dist loadfile -m "not slow"
 
 test-slow: $(VENV)/installed-dev
-	$(RUN) pytest -n auto --dist loadfile -m slow
+	$(RUN) pytest -n auto --dist worksteal -m slow
 
 bench: $(VENV)/installed-bench
 	$(VENV)/bin/python tests/benchmarks/run.py

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from html.parser import HTMLParser
@@ -231,16 +231,21 @@ def check_contents(project: Path) -> list[str]:
     return [f"{name}: lacks {missing}" for name, have in lists.items() for missing in sorted(every - have)]
 
 
-def check(html: Path) -> list[str]:
-    """All findings about a book that lies at `_build/html` of its project."""
+def check_files(html: Path) -> list[str]:
+    """All that needs no browser."""
+    return check_sizes(html) + check_links(html) + check_executed(html.parents[1]) + check_contents(html.parents[1])
+
+
+IN_BROWSER = (check_accessible, check_pages, check_search, check_print)
+
+
+def check(html: Path, checks: Sequence[Callable] = (*IN_BROWSER, check_files)) -> list[str]:
+    """The findings about a book that lies at `_build/html` of its project."""
     html = html.resolve()
-    project = html.parents[1]
     if not pages(html):
         return [f"{html}: no pages"]
     with chromium() as browser:
-        checks = (check_pages, check_search, check_print, check_accessible)
-        found = [finding for one in checks for finding in one(html, browser)]
-    return found + check_sizes(html) + check_links(html) + check_executed(project) + check_contents(project)
+        return [finding for one in checks for finding in (one(html, browser) if one in IN_BROWSER else one(html))]
 
 
 def check_results(html: Path) -> list[str]:
@@ -251,8 +256,7 @@ def check_results(html: Path) -> list[str]:
     html = html.resolve()
     some = [html / "book" / "index.html", *sorted((html / "book" / "executed").glob("*.html"))]
     with chromium() as browser:
-        found = check_pages(html, browser, some) + check_print(html, browser, some)
-    return found + check_sizes(html) + check_links(html) + check_executed(html.parents[1]) + check_contents(html.parents[1])
+        return check_pages(html, browser, some) + check_print(html, browser, some) + check_files(html)
 
 
 def shoot(html: Path, folder: Path) -> None:

@@ -12,6 +12,7 @@ import book_checks
 import pytest
 import small
 from helpers import copy_project, shared
+from PIL import Image
 
 from evalkit import report
 from evalkit.sample import write_sample
@@ -19,8 +20,9 @@ from evalkit.sample import write_sample
 pytestmark = pytest.mark.slow
 
 
-def test_the_sample_book_is_sound_in_the_browser(book):
-    assert book_checks.check(book) == []
+@pytest.mark.parametrize("check", [*book_checks.IN_BROWSER, book_checks.check_files], ids=lambda check: check.__name__)
+def test_the_sample_book_is_sound(book, check):
+    assert book_checks.check(book, [check]) == []
 
 
 def test_a_book_of_real_data_is_sound_and_shows_its_numbers(tmp_path):
@@ -66,25 +68,38 @@ def test_names_of_other_people_are_text_on_every_page(tmp_path):
     said = {name: {"response": text} for name, text in zip(images, words, strict=False)} | {
         [*images][3]: {"error": f"error {worse}"}
     }
-    (tmp_path / "data").mkdir()
+    data = tmp_path / "data"
+    data.mkdir()
+    marked = [{"annotator": f"annotator {who} {bad}", "group": f"group {bad}"} for who in "ab"]
+    boxes = [{"class": box[4], "box": box[:4]}]
+    rows = [{"image_id": name, "boxes": boxes, **one} for name in images for one in marked]
+    (data / "first.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Image.new("L", (40, 40), 255).save(data / "mask.png")
+    asked = {"mask": "mask.png", "category": f"category {bad}", "question": f"question {bad}"}
+    (data / "asked.jsonl").write_text(json.dumps({"sample_id": f"sample {bad}", "width": 40, "height": 40, **asked}) + "\n")
+    pointed = {"sample_id": f"sample {bad}", "response": json.dumps([{"point_2d": [500, 500], "label": f"label {bad}"}])}
+    (data / "pointed.jsonl").write_text(json.dumps(pointed) + "\n")
     path = small.write_yml(
-        tmp_path / "data",
+        data,
         name=f"name {bad}",
         note=f"note {bad}",
-        classes=small.write_classes(tmp_path / "data" / "classes.csv", {f"class {bad}": f"domain {bad}"}),
-        gold=small.write_lines(tmp_path / "data" / "gold.jsonl", images),
+        classes=small.write_classes(data / "classes.csv", {f"class {bad}": f"domain {bad}"}),
+        gold=small.write_lines(data / "gold.jsonl", images),
         predictions={
-            f"model {bad}": small.write_lines(tmp_path / "data" / "m.jsonl", answers),
-            f"talker {bad}": {"path": small.write_lines(tmp_path / "data" / "said.jsonl", said), "reader": "pixel-boxes"},
-            "other": small.write_lines(tmp_path / "data" / "other.jsonl", images),
+            f"model {bad}": small.write_lines(data / "m.jsonl", answers),
+            f"talker {bad}": {"path": small.write_lines(data / "said.jsonl", said), "reader": "pixel-boxes"},
+            "other": small.write_lines(data / "other.jsonl", images),
         },
+        first_pass="first.jsonl",
+        points={"RoboAfford": {"samples": "asked.jsonl", "predictions": {f"pointer {bad}": "pointed.jsonl"}}},
     )
     front = report.build(path, project=copy_project(tmp_path / "project"), progress=False)
     assert book_checks.check_results(front.parent) == []
     pages = [page.read_text("utf-8") for page in front.parent.rglob("*.html")]
     for text in ("<script>document.title", *"\x00\x07\x1b\u202e\u2028"):
         assert not any(text in page for page in pages), text
-    for kind in ("class", "model", "talker", "name", "note", "reason", "domain", "image 0", "prose", "label", "error"):
+    kinds = ("class", "model", "talker", "name", "note", "reason", "domain", "image 0", "prose", "label", "error")
+    for kind in (*kinds, "annotator a", "group", "pointer", "category"):
         assert any(f"{kind} &lt;script&gt;" in page for page in pages), kind
 
 

@@ -17,6 +17,7 @@ import evalkit
 from evalkit.cli import main
 from evalkit.formats import CONVERTIBLE, export
 from evalkit.formats.export import BY_SIZE, DROPPABLE, PRECISION, WRITERS, convert
+from evalkit.sample import write_sample
 from evalkit.tables import BOX_COLUMNS
 
 TABLES = ["classes", "images", "gold", "responses", "predictions"]
@@ -295,6 +296,15 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path, case):
     assert sorted(path.read_bytes() for path in (tmp_path / "from").rglob("*") if path.is_file()) == before
     assert [path.name for path in tmp_path.iterdir()] == ["from"]
     assert len(benchmark.images) == 2
+
+
+def test_what_stays_behind_is_told(toy, tmp_path):
+    data = write_sample(tmp_path / "toytown", images=12)
+    asked = ["convert", "--to", "jsonl", "--benchmark"]
+    result = CliRunner().invoke(main, [*asked, str(data), "--out", str(tmp_path / "to")])
+    assert "not converted: images, first_pass, points, inventory; add them to the new benchmark.yml" in result.stdout
+    result = CliRunner().invoke(main, [*asked, str(tmp_path / "to" / "benchmark.yml"), "--out", str(tmp_path / "again")])
+    assert result.stdout == f"written: {tmp_path / 'again' / 'benchmark.yml'}\n"
 
 
 def test_a_folder_that_holds_something_is_left_alone(toy, tmp_path):

@@ -196,6 +196,9 @@ def convert(
     made = write(read(source, path, models), out, to=to, drop=drop)
     if not quiet:
         click.echo(f"written: {click.format_filename(made)}")
+        beside, none = ("images", "first_pass", "points", "published", "inventory"), BenchmarkOptions()
+        if left := [name for name in beside if getattr(source, name) != getattr(none, name)]:
+            click.echo(f"not converted: {', '.join(left)}; add them to the new benchmark.yml if you need them")
 
 
 @main.command()
