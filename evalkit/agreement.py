@@ -26,7 +26,7 @@ from evalkit.intervals import (
     weights,
 )
 from evalkit.metrics import divide, scores
-from evalkit.tables import categorical
+from evalkit.tables import EvalkitError, categorical
 
 CLASS_STATISTICS = [
     *("observed_agreement", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1", "positive_agreement"),
@@ -46,6 +46,7 @@ FEW = "fewer than two annotators for any image"
 NO_VARIATION = "no variation: everyone always says the same"
 NOT_TWO = "Cohen's kappa needs the same two annotators on every image"
 NOBODY = "no variation: nobody marked it"
+ALONE = "marked only where one annotator looked"
 NO_MATCH = "no boxes match"
 UNEQUAL = "unequal numbers of annotators"
 
@@ -184,7 +185,9 @@ def _tables(
 ) -> pd.DataFrame:
     """The tables of all subsets of rows of seen, with their names in front; equal subsets are worked out once."""
     check_settings(replicates=REPLICATES if replicates is None else replicates, level=level, seed=seed, jobs=jobs)
-    unit = first.images["image_id"].astype(str).to_numpy(object) if block is None else np.asarray(block, dtype=object)
+    unit = first.images["image_id"].astype(str).to_numpy() if block is None else np.asarray(block).astype(str)
+    if unit.shape != (len(first.images),):
+        raise EvalkitError(f"block must hold the block of each of {len(first.images)} images, not shape {unit.shape}")
     unit = np.unique(unit, return_inverse=True)[1]
     different = {rows.tobytes(): rows for rows in subsets.values()}
     with ThreadPoolExecutor(jobs) as pool:
@@ -240,15 +243,17 @@ def _replicates(sums: Sums, pools: np.ndarray, replicates: int, seed: int) -> np
 
 def _reasons(table: pd.DataFrame, *, few: bool, sums: Sums) -> np.ndarray:
     """Why there is no estimate; or, for what Gwet's rule is needed, that the numbers of annotators are unequal."""
-    undefined, statistic = table["estimate"].isna(), table["statistic"]
-    empty = ~(table["prevalence"] > 0) | statistic.isin(["positive_agreement", "pairwise_f1"])
+    undefined, statistic, row = table["estimate"].isna(), table["statistic"], ["level", "label"]
+    of_pairs = table[statistic == "positive_agreement"].set_index(row)["estimate"]
+    unmarked = of_pairs.reindex(pd.MultiIndex.from_frame(table[row])).isna().to_numpy()  # by anyone who can be compared
     gwet = statistic.isin(["fleiss_kappa", "gwet_ac1"]) & (len(sums.raters) > 1)
     conditions = [
         undefined & few,
         undefined & (statistic == "cohen_kappa") & (not sums.two),
-        undefined & empty,
+        undefined & unmarked & (table["prevalence"] > 0),
+        undefined & unmarked,
         undefined & (statistic == "mean_iou"),
         undefined,
         gwet,
     ]
-    return np.select(conditions, [FEW, NOT_TWO, NOBODY, NO_MATCH, NO_VARIATION, UNEQUAL], "").astype(object)
+    return np.select(conditions, [FEW, NOT_TWO, ALONE, NOBODY, NO_MATCH, NO_VARIATION, UNEQUAL], "").astype(object)

@@ -151,6 +151,7 @@ class Sums(NamedTuple):
     columns: dict[str, slice]
     raters: np.ndarray
     sets: list[np.ndarray]  # overall and per domain: the members of each set, booleans of shape (sets, classes)
+    marked: np.ndarray  # (classes,): marked by some annotator; what overall and domain rows pool, in every replicate
     two: bool  # the same two annotators on every image
 
 
@@ -183,6 +184,7 @@ def sums_of(marks: Marks, rows: np.ndarray, unit: np.ndarray) -> Sums:
     seen_images = np.flatnonzero(m)
     add("images", seen_images, kind_of[seen_images], 1.0, len(raters))
     marked = coo_array(marks.present[rows])
+    used_classes = np.bincount(marked.col, minlength=n_classes) > 0
     key, count = np.unique(image[marked.row] * n_classes + marked.col, return_counts=True)
     cell = kind_of[key // n_classes] * n_classes + key % n_classes
     for name, power in (("k", count), ("k2", count**2)):
@@ -212,7 +214,7 @@ def sums_of(marks: Marks, rows: np.ndarray, unit: np.ndarray) -> Sums:
         add(name, of, 0, getattr(marks, name)[kept].astype(float), 1)
     column, of_unit, value = (np.concatenate(part) for part in zip(*parts, strict=True))
     width = max(one.stop for one in columns.values())
-    return Sums(csr_array((value, (column, of_unit)), shape=(width, len(units))), columns, raters, sets, two)
+    return Sums(csr_array((value, (column, of_unit)), shape=(width, len(units))), columns, raters, sets, used_classes, two)
 
 
 def estimates(sums: Sums, numbers: np.ndarray, pools: np.ndarray) -> dict[str, np.ndarray]:
@@ -229,7 +231,7 @@ def _class_estimates(sums: Sums, part: dict[str, np.ndarray], pools: np.ndarray)
     levels, n_classes = pools[: len(sums.sets)].astype(float), pools.shape[1]
     m, several = sums.raters.astype(float), sums.raters > 1
     images, k, k2 = part["images"], *(part[name].reshape(-1, len(m), n_classes) for name in ("k", "k2"))
-    marked, used = k.sum(axis=1), k.any(axis=1)
+    marked = k.sum(axis=1)
     apart = (m[:, None] * k - k2)[:, several]  # pairs of one who marked the class and one who did not
     of_pairs = m[several, None]
     positive, rated = k[:, several].sum(axis=1), images.sum(axis=1)[:, None]
@@ -246,7 +248,7 @@ def _class_estimates(sums: Sums, part: dict[str, np.ndarray], pools: np.ndarray)
 
     def spread(values: np.ndarray) -> np.ndarray:
         """Sums over the marked classes of overall and of each domain, then the classes one by one."""
-        return np.concatenate([np.where(used, values, 0.0) @ levels.T, values], axis=1)
+        return np.concatenate([np.where(sums.marked, values, 0.0) @ levels.T, values], axis=1)
 
     found = {name: coefficient(Parts(*map(spread, parts(totals)))) for name, parts in COEFFICIENTS.items()}
     both = (k2 - k)[:, several].sum(axis=1)  # twice the pairs of two who marked the class
@@ -257,7 +259,7 @@ def _class_estimates(sums: Sums, part: dict[str, np.ndarray], pools: np.ndarray)
         table = np.stack(cells, axis=-1).reshape(*marked.shape, 2, 2)
         found["cohen_kappa"] = coefficient(Parts(*map(spread, cohen_parts(table))))
     found["positive_agreement"] = divide(spread(both), spread(both + apart.sum(axis=1)), zero_division=np.nan)
-    n_used = np.concatenate([used @ levels.T, np.ones_like(marked)], axis=1)
+    n_used = np.concatenate([sums.marked @ levels.T, np.ones(n_classes)])
     found["prevalence"] = divide(spread(marked), n_used * (images @ m)[:, None], zero_division=np.nan)
     return found
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from evalkit.boxes import candidate_pairs
 from evalkit.counts import overlaps
+from evalkit.first_pass import FirstPass, as_models
 from evalkit.formats import read_benchmark
 from evalkit.formats.decoding import within
 from evalkit.formats.sizes import picture_size
@@ -75,6 +76,14 @@ def data_check(source: Benchmark | str | Path) -> pd.DataFrame:
             layer, meaning = CODES[code]
             rows += [(layer, where, code, count, _examples(names), meaning)] if count else []
     return _by_layer(rows)
+
+
+def first_pass_check(first: FirstPass) -> pd.DataFrame:
+    """What annotators marked that was noticed and accepted, in the columns of ``data_check``; it needs gold's images."""
+    notes = data_notes(as_models(first))
+    notes = notes[notes["code"].map(NOTED) == VALUES]
+    notes = notes.assign(layer=VALUES, source="annotator " + notes["source"], meaning=notes["code"].map(NOTES))
+    return notes[COLUMNS]
 
 
 def fault_table(findings: Sequence[Finding]) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from evalkit.tables import (
     Finding,
     box_faults,
     box_finding,
+    broken,
     categorical,
     class_findings,
     class_name,
@@ -29,6 +30,7 @@ from evalkit.tables import (
 )
 
 POOLED = "pooled"
+BLOCK_COLUMNS = ("block", "file_name")
 JOINT = " + "  # between the names of annotators, in the name of a pair or of a derived group
 
 
@@ -94,7 +96,7 @@ def first_pass_tables(
     ------
     DataError
         For an annotator twice on an image, an image that gold lacks, a class outside the list, an inverted or non-finite box,
-        an image in two groups, and a blank name or one that cannot be told from that of several annotators.
+        an image in two groups or of two sizes, and a blank name or one that cannot be told from that of several annotators.
     """
     who = [class_name(name) for name in annotator]
     if benchmark is None:
@@ -108,7 +110,14 @@ def first_pass_tables(
         *text_findings(said),
         *class_findings(said, classes, "first_pass.class"),
         *_name_findings(said, who),
+        *(
+            Finding(said.file, said.place(row), said.image_id[row], "text", f"the {what} holds half a character")
+            for what, column in (("annotator", annotator), ("group", group), ("block", block))
+            for row, text in enumerate(column)
+            if text and broken(text)
+        ),
         *_twice(said, row, who),
+        *_size_findings(said, row, images),
     ]
     for rule, wrong, text in box_faults(said.boxes, *np.full((2, len(said.boxes)), np.nan)):
         if rule in ("box.not_finite", "box.inverted"):
@@ -203,16 +212,17 @@ def _responses(images: pd.DataFrame, names: Sequence[str], saw: np.ndarray) -> p
 
 def blocks(first: FirstPass, rule: str) -> np.ndarray:
     """The block of each image by a rule: a column of the images (``block``, ``file_name``), or a regular expression with one
-    group, which is searched in the image id and whose group is the block.
+    group, which is searched in the image id and whose group is the block. An image that nobody saw needs none.
 
     >>> from types import SimpleNamespace
-    >>> blocks(SimpleNamespace(images=pd.DataFrame({"image_id": ["v1_07", "v1_08", "v2_01"]})), r"^(.*)_").tolist()
+    >>> ids = pd.DataFrame({"image_id": ["v1_07", "v1_08", "v2_01"]})
+    >>> blocks(SimpleNamespace(images=ids, seen=ids), r"^(.*)_").tolist()
     ['v1', 'v1', 'v2']
 
-    Raises EvalkitError for a rule that is neither, and for an image that gets no block.
+    Raises EvalkitError for a rule that is neither, and for an image that somebody saw and that gets no block.
     """
     ids = first.images["image_id"].astype(str)
-    if rule in first.images and rule != "image_id":
+    if rule in BLOCK_COLUMNS and rule in first.images:
         found = first.images[rule]
     else:
         try:
@@ -220,12 +230,13 @@ def blocks(first: FirstPass, rule: str) -> np.ndarray:
         except re.error as error:
             raise EvalkitError(f"block: {rule!r} is not a regular expression: {error}") from None
         if pattern.groups != 1:
-            columns = ", ".join(name for name in ("block", "file_name") if name in first.images)
+            columns = ", ".join(name for name in BLOCK_COLUMNS if name in first.images)
             raise EvalkitError(
                 f"block: {rule!r} is no column of the images ({columns}), nor a regular expression with one group"
             )
         found = ids.str.extract(pattern, expand=False)
-    lacking = ids[found.isna() | (found == "")]
+    found = found.fillna("")
+    lacking = ids[(found == "") & ids.isin(first.seen["image_id"].astype(str))]
     if len(lacking):
         raise EvalkitError(f"block: {rule!r} gives no block for image {lacking.iloc[0]!r}, and {len(lacking) - 1} more")
     return found.astype(str).to_numpy()
@@ -244,17 +255,29 @@ def _own_images(said: Annotations) -> tuple[np.ndarray, pd.DataFrame]:
     return row, images.astype({"width": float, "height": float}).reset_index(drop=True)
 
 
+def _size_findings(said: Annotations, row: np.ndarray, images: pd.DataFrame) -> Iterable[Finding]:
+    for name in ("width", "height", "file_name"):
+        if (values := getattr(said, name)) is None:
+            continue
+        values, known = np.array(values, object), np.where(row >= 0, images[name].to_numpy(object)[row], None)
+        for at in np.flatnonzero(~pd.isna(values) & ~pd.isna(known) & (values != known)):
+            text = f"{name} {values[at]!r} contradicts {known[at]!r}, which the image has elsewhere"
+            yield Finding(said.file, said.place(int(at)), said.image_id[at], "image.size", text)
+
+
 def _name_findings(said: Annotations, who: Sequence[str]) -> Iterable[Finding]:
     for row, name in enumerate(who):
-        if not name or JOINT in name:
-            text = (
-                "a first-pass row needs an annotator" if not name else f"an annotator's name must not hold {JOINT!r}: {name!r}"
-            )
+        text = "" if name else "a first-pass row needs an annotator"
+        if JOINT in name:
+            text = f"an annotator's name must not hold {JOINT!r}: {name!r}"
+        if name == POOLED:
+            text = f"an annotator must not be called {POOLED!r}, which stands for all groups together"
+        if text:
             yield Finding(said.file, said.place(row), said.image_id[row], "first_pass.annotator", text)
 
 
 def _twice(said: Annotations, row: np.ndarray, who: Sequence[str]) -> Iterable[Finding]:
-    pairs = pd.DataFrame({"row": row, "who": who})
+    pairs = pd.DataFrame({"row": row, "who": pd.Series(who, dtype=object)})
     for at in np.flatnonzero(pairs.duplicated() & (pairs["row"] >= 0)):
         first = int(np.flatnonzero((row == row[at]) & (pairs["who"] == who[at]))[0])
         text = f"annotator {who[at]!r} is on this image twice: first at {said.place(first)}"
@@ -284,6 +307,11 @@ def _groups(
     derived = pd.Series([JOINT.join(np.array(names, dtype=object)[one]) for one in members], dtype=object)
     seen_by_some = np.bincount(row, minlength=n) > 0
     name_of = name_of.where(name_of.notna(), derived[which].to_numpy()).where(seen_by_some, None)
+    ungrouped = seen_by_some & (different == 0).to_numpy()
+    if alike := set(told.dropna()) & set(derived[which[ungrouped]]):
+        at = int(np.flatnonzero(told.isin(alike))[0])
+        text = f"the group {given[at]!r} is also the name of the images without a group that these annotators saw"
+        raise DataError([Finding(said.file, said.place(at), said.image_id[at], "first_pass.group", text)])
     in_order = list(dict.fromkeys(name_of[row]))
     return pd.Index(in_order, dtype=object).get_indexer(name_of), in_order
 

@@ -21,6 +21,7 @@ from evalkit.tables import Benchmark, EvalkitError
 
 REPLICATES, LEVEL, SEED = 2000, 0.95, 20260817
 LEAST_REPLICATES, MOST_REPLICATES = 100, 1_000_000
+NOISE = 1e-12  # how far equal values may be apart by rounding
 MOST_UNDEFINED = 0.05  # share of undefined replicates above which an interval is not estimable
 DEGENERATE, NOT_ESTIMABLE = "degenerate: no variation", "not estimable: undefined in more than 5 % of the replicates"
 CHUNK = 500_000  # weights held at a time; more of them no longer fit the cache of a core
@@ -93,7 +94,7 @@ def percentile_interval(values: np.ndarray, point: np.ndarray, *, level: float =
     for column in np.flatnonzero((undefined > 0) & ~many):
         low[column], high[column] = np.quantile(values[~np.isnan(values[:, column]), column], tails)
     lowest, highest = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)  # of the defined ones
-    flat = lowest == highest
+    flat = highest - lowest <= NOISE
     low, high = (np.where(many, np.nan, np.where(flat, point, end)) for end in (low, high))
     reason = np.select([many, flat], [NOT_ESTIMABLE, DEGENERATE], "")
     return Interval(*(part.reshape(shape) for part in (low, high, undefined, reason)))

@@ -52,10 +52,13 @@ def class_parts(ratings, name):
     return found
 
 
+def marked_classes(ratings):
+    return {name for marks in ratings.values() for boxes in marks.values() for name in names(boxes)}
+
+
 def pooled_class_statistics(ratings, classes):
-    """The coefficients of some classes together: sums of numerators over sums of denominators, over the classes marked."""
-    marked = [name for name in classes if any(name in names(boxes) for marks in ratings.values() for boxes in marks.values())]
-    every = [class_parts(ratings, name) for name in (marked if len(classes) > 1 else classes)]
+    """The coefficients of some classes together: sums of numerators over sums of denominators."""
+    every = [class_parts(ratings, name) for name in classes]
     found = {}
     for statistic in ("observed_agreement", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "cohen_kappa"):
         parts = [one[statistic] for one in every if one and statistic in one]
@@ -138,15 +141,18 @@ def box_alpha(ratings, threshold=0.5):
     return 1 - apart / expected if expected else NAN
 
 
-def plain_agreement(ratings, domains):
-    """``{(level, label, statistic): value}`` of one group; ``domains`` is ``{class: domain}``."""
+def plain_agreement(ratings, domains, group=None):
+    """``{(level, label, statistic): value}`` of one group; ``domains`` is ``{class: domain}``.
+
+    ``group`` has the ratings from which ``ratings`` were drawn, if they were: what was marked there is pooled.
+    """
+    marked = marked_classes(group or ratings)
     levels = {("overall", "overall"): list(domains)}
     levels |= {("domain", one): [name for name in domains if domains[name] == one] for one in domains.values() if one}
     levels |= {("class", name): [name] for name in domains}
     found = {}
     for key, classes in levels.items():
-        values = pooled_class_statistics(ratings, classes) if key[0] == "class" or len(classes) > 1 else None
-        values = values or pooled_class_statistics(ratings, [*classes, "\0nobody"])
+        values = pooled_class_statistics(ratings, [name for name in classes if key[0] == "class" or name in marked])
         values |= box_statistics(ratings, classes)
         if key[0] != "class":
             values |= set_statistics(ratings, classes)

@@ -30,7 +30,7 @@ from evalkit.agreement import (
 )
 from evalkit.coefficients import fleiss_kappa, krippendorff_alpha, rating_counts
 from evalkit.first_pass import FirstPass, blocks, first_pass_tables
-from evalkit.intervals import NOT_ESTIMABLE
+from evalkit.intervals import DEGENERATE, NOT_ESTIMABLE
 from evalkit.metrics import SCORE_COLUMNS
 from evalkit.tables import BOX_COLUMNS, Annotations, EvalkitError
 
@@ -153,9 +153,9 @@ def test_the_table_has_every_statistic_where_it_belongs():
 
 
 @rule("agreement-intervals")
-@pytest.mark.parametrize("seed", [2, 7])
-def test_every_statistic_of_a_replicate_is_that_of_the_resampled_images(seed):
-    ratings = random_ratings(seed, images=8)
+@pytest.mark.parametrize(("seed", "people", "alone"), [(2, "ABC", 0.2), (7, "ABC", 0.2), (3, "AB", 0.0)])
+def test_every_statistic_of_a_replicate_is_that_of_the_resampled_images(seed, people, alone):
+    ratings = random_ratings(seed, images=8, people=people, alone=alone)
     first = first_pass(ratings)
     marks = module.mark(first)
     rows = np.ones(len(first.seen), bool)
@@ -166,9 +166,10 @@ def test_every_statistic_of_a_replicate_is_that_of_the_resampled_images(seed):
     order = [(*marks.rows.iloc[row], name) for name in STATISTICS for row in range(width(name, marks))]
     for replicate, drawn in enumerate(np.random.default_rng(seed).integers(0, len(ids), size=(100, len(ids)))[:25]):
         again = {f"{number}": ratings[ids[one]] for number, one in enumerate(drawn)}
-        expected = plain_agreement(again, CLASSES)
+        expected = plain_agreement(again, CLASSES, ratings)
         for key, value in zip(order, found[replicate], strict=True):
-            if key[2] == "cohen_kappa":
+            if key[2] == "cohen_kappa" and not sums.two:
+                assert np.isnan(value)
                 continue
             assert np.isnan(value) == (expected[key] is None), (key, value, expected[key])
             if expected[key] is not None:
@@ -543,6 +544,55 @@ def test_agr_07_one_annotator_only(case):
     assert np.isnan(of(table, "krippendorff_alpha", group="A"))
     assert of(table, "krippendorff_alpha", group="A", column="reason") == "fewer than two annotators for any image"
     assert of(table, "exact_match", group="A + B") == 1.0
+
+
+@rule("agreement-intervals")
+def test_the_classes_of_a_replicate_are_those_of_the_group():
+    """One class of ten images is marked on one of them by one of two: AC1 of a replicate without it counts its agreement."""
+    ratings = {f"i{k}": {"A": ["a"], "B": ["a"]} for k in range(10)}
+    ratings["i0"] = {"A": ["a", "b"], "B": ["a"]}
+    table = agree(first_pass(ratings), replicates=500, seed=1)
+    drawn = (np.random.default_rng(1).integers(0, 10, size=(500, 10)) == 0).mean(axis=1)
+    expected = np.quantile(1 - drawn / 2, [0.025, 0.975])  # b agrees on all images but i0, a on all
+    got = [of(table, "observed_agreement", column=end) for end in ("low", "high")]
+    assert got == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_reasons_tell_apart_nobody_and_nobody_to_compare_with():
+    ratings = {"i1": {"A": ["a"], "B": ["a"]}, "i2": {"A": ["a"], "B": []}, "i3": {"C": ["b"]}}
+    table = agree(first_pass(ratings, {"a": "", "b": "", "c": ""}), replicates=None)
+    for statistic in ("krippendorff_alpha", "positive_agreement", "pairwise_f1", "mean_iou"):
+        assert of(table, statistic, level="class", label="b", column="reason") == module.ALONE
+        assert of(table, statistic, level="class", label="c", column="reason") == NOBODY
+
+
+def test_boxes_that_nobody_matched_have_no_mean_iou():
+    table = agree(first_pass({"i1": {"A": [("a", BOX)], "B": [("a", ELSEWHERE)]}}), replicates=None)
+    assert of(table, "mean_iou", column="reason") == module.NO_MATCH
+    assert of(table, "pairwise_f1") == 0
+
+
+def test_images_are_ordered_by_what_two_annotators_differ_in():
+    """Three annotators of whom one differs are two pairs of three that differ; on the other image it is one of one."""
+    ratings = {"three": {"A": ["a"], "B": ["a"], "C": []}, "two": {"A": ["a"], "B": []}}
+    first = first_pass(ratings)
+    table = disagreements(first, module.mark(first))
+    assert table[["image_id", "unlike"]].to_numpy().tolist() == [["two", 1], ["three", 2]]
+
+
+@pytest.mark.parametrize("block", [["x"], [["x", "y"]]])
+def test_blocks_must_be_one_an_image(block):
+    first = first_pass({"i1": {"A": [], "B": []}, "i2": {"A": [], "B": []}})
+    with pytest.raises(EvalkitError, match="block must hold the block of each of 2 images, not shape"):
+        agree(first, block=np.array(block))
+
+
+def test_equal_values_that_rounding_parts_are_degenerate():
+    boxes = {"A": [("a", [0, 0, 10, 10])], "B": [("a", [0, 0, 10, 7])]}
+    twice = {who: [*marks, *((name, [100, *box[1:2], 110, box[3]]) for name, box in marks)] for who, marks in boxes.items()}
+    table = agree(first_pass({f"i{k}": twice if k % 2 else boxes for k in range(7)}), replicates=200)
+    found = [of(table, "mean_iou", column=name) for name in ("estimate", "low", "high", "reason")]
+    assert found == [found[0]] * 3 + [DEGENERATE]
 
 
 @rule("ratio-of-sums")

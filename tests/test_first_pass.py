@@ -1,6 +1,7 @@
 """First-pass files: what they say, what is refused, and the command that reads them."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -221,6 +222,128 @@ def test_an_unknown_class_an_unknown_image_and_a_blank_annotator_are_told_togeth
     assert "class 'A' is not in the class list ('A' differs only by case from 'a')" in text
     assert "gold has no image 'i9'" in text
     assert "a first-pass row needs an annotator" in text
+
+
+def test_two_spellings_of_one_id_are_one_image(write):
+    """é as one character and as e with an accent, of images and of annotators."""
+    one, two = "\u00e91", "e\u03011"
+    rows = f"{HEAD}\n{one},Ren\u00e9,a,0,0,10,10\n{two},Rene\u0301,b,0,0,10,10\n{two},B,,,,,\n"
+    first = evalkit.read_first_pass(write(rows))
+    assert seen(first) == [(one, "B", "B + Ren\u00e9"), (one, "Ren\u00e9", "B + Ren\u00e9")]
+    assert first.boxes["class"].tolist() == ["a", "b"]
+    path = write(rows.replace(f"{two},B,,,,,\n", ""), assignments="seen.csv")
+    (path.parent / "seen.csv").write_text(f"image_id,annotator\n{two},Rene\u0301\n{one},B\n", encoding="utf-8")
+    assert seen(evalkit.read_first_pass(path)) == seen(first)
+
+
+def test_a_where_that_keeps_nothing_is_an_error(write):
+    """A slip in it would turn everybody into "saw it, marked nothing"."""
+    path = write(
+        f"{HEAD},source\ni1,A,a,0,0,10,10,crowd\ni1,A,a,0,0,10,10,expert\n",
+        assignments="seen.csv",
+        where={"source": "crowdd"},
+    )
+    (path.parent / "seen.csv").write_text("image_id,annotator\ni1,A\n")
+    assert message(path) == "first_pass.csv: `where` keeps no row: source is never 'crowdd', but crowd, expert"
+
+
+def test_groups_and_blocks_stand_in_the_table_or_in_the_assignments(write):
+    path = write(f"{HEAD},group,block\ni1,A,a,0,0,10,10,g1,v\n", assignments="seen.csv")
+    (path.parent / "seen.csv").write_text("image_id,annotator\ni1,A\ni1,B\n")
+    first = evalkit.read_first_pass(path)
+    assert seen(first) == [("i1", "A", "g1"), ("i1", "B", "g1")]
+    assert blocks(first, "block").tolist() == ["v"]
+    (path.parent / "seen.csv").write_text("image_id,annotator,group\ni1,A,g2\ni1,B,g2\n")
+    assert message(path).startswith("first_pass.csv, line 2, image i1: the group 'g1' contradicts 'g2' in seen.csv")
+
+
+def test_a_group_that_changes_within_an_image_is_told(write):
+    path = write(f"{HEAD},group\ni1,A,a,0,0,10,10,g1\ni1,A,a,20,0,30,10,g2\ni1,B,,,,,,g1\n")
+    assert message(path) == (
+        "first_pass.csv, line 3, image i1: the group 'g2' contradicts 'g1', said before of this image and annotator "
+        "[first_pass.group]"
+    )
+    late = evalkit.read_first_pass(write(f"{HEAD},group\ni1,A,a,0,0,10,10,\ni1,A,a,20,0,30,10,g2\ni1,B,,,,,,\n"))
+    assert late.groups == ["g2"]
+
+
+def test_a_given_group_is_not_taken_for_a_derived_one(write):
+    path = write([said("i1", "A", group="A + B"), said("i1", "C", group="A + B"), said("i2", "A"), said("i2", "B")])
+    assert "the group 'A + B' is also the name of the images without a group that these annotators saw" in message(path)
+    evalkit.read_first_pass(write([said("i1", "A", group="A + B"), said("i1", "C"), said("i2", "A"), said("i2", "C")]))
+
+
+def test_only_images_that_somebody_saw_need_a_block(write):
+    rows = [said("i1", "A", block="v"), said("i1", "B", block="v")]
+    first = evalkit.read_first_pass(write(rows, gold={"i1": [], "i2": []}))
+    for rule_ in ("block", "^(i1)"):
+        table = evalkit.agree(first, replicates=100, block=blocks(first, rule_))
+        assert table["estimate"].notna().any()
+        assert len(evalkit.score_annotators(first, replicates=100, block=blocks(first, rule_)))
+    with pytest.raises(EvalkitError, match="'width' is no column of the images"):
+        blocks(first, "width")
+
+
+def test_a_class_without_a_box_is_told(write):
+    path = write(f"{HEAD}\ni1,A,a,,,,\ni1,B,,,,,\n")
+    assert message(path).startswith("first_pass.csv, line 2, image i1: a class and no box: 'a'; blank box columns mean")
+
+
+@pytest.mark.parametrize("gold", [None, {"i1": []}])
+def test_an_image_has_one_size(write, gold):
+    rows = [said("i1", "A", width=5, height=5), said("i1", "B", width=50, height=5)]
+    if gold is None:
+        text = "width 50.0 contradicts 5.0, which the image has elsewhere [image.size]"
+        assert message(write(rows)) == f"first_pass.jsonl, line 2, image i1: {text}"
+    else:
+        assert len(evalkit.read_first_pass(write(rows[:1], gold=gold)).images) == 1  # gold has no size
+
+
+def test_two_coco_entries_of_one_id_cannot_be_told_apart(write):
+    images = [{"id": 1, "annotator": who, "file_name": "x.png", "width": 50, "height": 50} for who in "AB"]
+    boxes = [{"image_id": 1, "category_id": 0, "bbox": BOX}]
+    path = write({"images": images, "annotations": boxes, "categories": [{"id": 0, "name": "a"}]})
+    text = "the entry has the id of images[0], so a box does not tell whose it is [first_pass.entry]"
+    assert message(path) == f"first_pass.json, images[1], image 1: {text}"
+
+
+def test_assignments_without_the_column_of_where_are_refused(write):
+    """E1's boxes are left out, so an assignment of E1 would read as "saw it, marked nothing"."""
+    path = write(
+        f"{HEAD},source\ni1,A,a,0,0,10,10,crowd\ni1,E1,a,0,0,10,10,expert\n",
+        where={"source": "crowd"},
+        assignments="seen.csv",
+    )
+    (path.parent / "seen.csv").write_text("image_id,annotator\ni1,A\ni1,E1\n")
+    assert message(path).startswith("seen.csv, line 1: the header lacks source, which `where` names")
+
+
+@pytest.mark.parametrize("what", ["annotator", "group", "block"])
+def test_half_a_character_is_told(write, what):
+    row = said("i1", "A") | {what: "\ud800"}
+    assert f"the {what} holds half a character [text]" in message(write([row, said("i1", "B")]))
+
+
+def test_numbers_may_be_names_of_groups_and_blocks(write):
+    first = evalkit.read_first_pass(write([said("i1", 1, group=7, block=3), said("i1", 2, group="7", block="3")]))
+    assert (first.annotators, first.groups, blocks(first, "block").tolist()) == (["1", "2"], ["7"], ["3"])
+
+
+def test_sizes_and_names_of_pictures_come_through_the_assignments(write):
+    path = write(f"{HEAD},width,height,file_name\ni2,A,a,0,0,10,10,40,30,p/2.png\n", assignments="seen.csv")
+    (path.parent / "seen.csv").write_text("image_id,annotator\ni1,A\ni2,B\ni2,A\n")
+    images = evalkit.read_first_pass(path).images.set_index("image_id")
+    assert images.loc["i2", ["width", "height", "file_name"]].tolist() == [40, 30, "p/2.png"]
+    assert images.loc["i1", ["width", "height", "file_name"]].isna().all()
+
+
+def test_check_counts_boxes_without_area_and_outside(write):
+    rows = [said("i1", "A"), said("i1", "B")]
+    rows[0]["boxes"] = [{"class": "a", "box": box} for box in ([5, 5, 5, 9], [-30, 0, 10, 10], BOX)]
+    found = CliRunner().invoke(main, ["check", "--benchmark", str(write(rows, gold={"i1": []}))])
+    assert re.search(r"values +annotator A +zero_area +1 +i1", found.stdout)
+    assert re.search(r"values +annotator A +outside_image +1 +i1", found.stdout)
+    assert "annotator B" not in found.stdout
 
 
 def test_an_image_has_one_group(write):

@@ -21,7 +21,7 @@ from evalkit.cli.shared import (
     print_table,
     published_option,
 )
-from evalkit.counts import HEADLINE_IOU
+from evalkit.counts import HEADLINE_IOU, IOU_THRESHOLDS
 from evalkit.first_pass import FirstPass, blocks
 from evalkit.formats.options import BenchmarkOptions, options_from, read_options
 from evalkit.formats.writing import FORMATS, write_files
@@ -36,7 +36,13 @@ from evalkit.tables import EvalkitError, printable
 @click.option("--assignments", type=click.Path(), help="Who saw what, a CSV image_id,annotator; a long table needs it.")
 @click.option("--gold", type=click.Path(), help="Gold, for annotators.csv; its images are then all there are.")
 @click.option("--out", required=True, type=PathType(), help="Folder for the results; made if need be.")
-@click.option("--iou", type=float, default=HEADLINE_IOU, show_default=True, help="IoU threshold of the agreement of boxes.")
+@click.option(
+    "--iou",
+    type=float,
+    default=HEADLINE_IOU,
+    show_default=True,
+    help="IoU threshold of boxes; annotators.csv has it beside 0.30, 0.40, 0.50.",
+)
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="Of the tables.")
 @draw_options
 @click.option(
@@ -106,7 +112,7 @@ def agree(
     checked = check_published(files[f"agreement.{kind}"], source, benchmark, published, table="agreement")
     files |= {} if checked is None else {f"published_agreement.{kind}": checked}
     if first.gold is not None:
-        files[f"annotators.{kind}"] = evalkit.score_annotators(first, **options)
+        files[f"annotators.{kind}"] = evalkit.score_annotators(first, iou=sorted({*IOU_THRESHOLDS, iou}), **options)
     files["run.json"] = _agreement_record(source, benchmark, first, {**settings, "iou": iou, "block": block}, start)
     write_files(out, files)
     if not quiet:

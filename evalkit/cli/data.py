@@ -10,6 +10,7 @@ import pandas as pd
 
 import evalkit
 from evalkit import answers
+from evalkit.checks import first_pass_check
 from evalkit.cli.shared import PathType, benchmark_options, keep_out, main, print_table, printable_cell, read, states
 from evalkit.counts import HEADLINE_IOU
 from evalkit.first_pass import FirstPass
@@ -103,6 +104,8 @@ def _print_check(
         click.echo("\nPoints:")
         print_table(states_of(points[0]))
     notes = evalkit.data_check(benchmark)
+    if first:
+        notes = pd.concat([notes, first_pass_check(first)], ignore_index=True)
     if points and points[1]:
         said = [("points", name, *note, "") for name, note in points[1]]
         notes = pd.concat([notes, pd.DataFrame(said, columns=notes.columns)], ignore_index=True)

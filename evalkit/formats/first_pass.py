@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,7 @@ import pandas as pd
 from evalkit.formats import coco, jsonl, long
 from evalkit.formats.decoding import box_array, decode_document, decode_lines, factorise, one_finding, positions, read_bytes
 from evalkit.formats.options import Context, FileOptions
-from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, image_ids
+from evalkit.tables import BOX_COLUMNS, Annotations, DataError, EvalkitError, Finding, class_name, image_ids
 
 NO_ANNOTATORS = "nothing in it names an annotator: this looks like gold or predictions, not like a first pass"
 EXTRA = ("group", "block")
@@ -41,17 +41,18 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     image_id: str | int
     annotator: str | int
     boxes: list[jsonl.BoxRow]
-    group: str | None = None
-    block: str | None = None
+    group: str | int | None = None
+    block: str | int | None = None
     width: float | None = None
     height: float | None = None
     file_name: str | None = None
 
 
 class Entry(msgspec.Struct, gc=False):
+    id: str | int
     annotator: str | int | None = None
-    group: str | None = None
-    block: str | None = None
+    group: str | int | None = None
+    block: str | int | None = None
     file_name: str | None = None
 
 
@@ -116,7 +117,7 @@ def _lines(path: Path, options: FileOptions, context: Context) -> Said:
         height=np.array([row.height for row in rows], dtype=float),
         file_name=[row.file_name for row in rows],
     )
-    return Said(annotations, [str(row.annotator) for row in rows], *([getattr(row, name) for row in rows] for name in EXTRA))
+    return Said(annotations, [str(row.annotator) for row in rows], *_extra(rows))
 
 
 def _coco(path: Path, options: FileOptions, context: Context) -> Said:
@@ -134,19 +135,28 @@ def _coco(path: Path, options: FileOptions, context: Context) -> Said:
         for name in ("annotator", "file_name")
         if getattr(one, name) in (None, "")
     ]
+    entry_of: dict[str, int] = {}
+    for row, image_id in enumerate(annotations.image_id):
+        if (first := entry_of.setdefault(image_id, row)) != row:
+            text = f"the entry has the id of images[{first}], so a box does not tell whose it is"
+            findings.append(Finding(path.name, f"images[{row}]", image_id, "first_pass.entry", text))
     if findings:
         raise DataError(findings)
     annotations = replace(annotations, image_id=image_ids([one.file_name for one in entries]), score=None)
-    extra = ([getattr(one, name) for one in entries] for name in EXTRA)
-    return Said(annotations, [str(one.annotator) for one in entries], *extra)
+    return Said(annotations, [str(one.annotator) for one in entries], *_extra(entries))
+
+
+def _extra(rows: Sequence[Row | Entry]) -> Iterator[list[str | None]]:
+    return ([None if (value := getattr(row, name)) is None else str(value) for row in rows] for name in EXTRA)
 
 
 def _long(path: Path, options: FileOptions, context: Context) -> Said:
     table = long.text_rows(path, options)
     if "annotator" not in table:
         raise one_finding(path.name, "first_pass.annotator", f"the header lacks annotator, so {NO_ANNOTATORS}")
+    table = table.assign(annotator=[class_name(name) for name in table["annotator"]])
     annotations = long.annotations(table, path, context, key=("annotator",))
-    rows = table.drop_duplicates(["image_id", "annotator"])  # in the order of the rows of annotations
+    rows = _one_each(table, path)
     if options.assignments is None:
         if not (table[BOX_COLUMNS] == "").all(axis=1).any():
             text = (
@@ -154,13 +164,16 @@ def _long(path: Path, options: FileOptions, context: Context) -> Said:
                 "list who saw what in a file and name it with `assignments`"
             )
             raise one_finding(path.name, "first_pass.assignments", text)
-        return Said(annotations, list(rows["annotator"]), *_extra(rows))
+        return Said(annotations, list(rows["annotator"]), *(list(rows[name]) for name in EXTRA))
     listed = _assignments(context.path(options.assignments), options)
+    if lacking := [name for name in options.where or {} if name not in listed]:
+        text = f"the header lacks {lacking[0]}, which `where` names, so it is not known whose rows these are"
+        raise one_finding(Path(options.assignments).name, "columns", text, place="line 1")
     return _assigned(annotations, rows, listed, Path(options.assignments).name)
 
 
 def _assignments(path: Path, options: FileOptions) -> pd.DataFrame:
-    """Who saw what; ``columns`` and ``where`` apply to the columns that this file has."""
+    """Who saw what; ``columns`` applies to the columns that this file has, and so does ``where``."""
     table = long.read_text_table(path)
     renamed = options.columns if isinstance(options.columns, dict) else {}
     table = table.rename(columns={theirs: ours for ours, theirs in renamed.items() if theirs in table})
@@ -169,8 +182,9 @@ def _assignments(path: Path, options: FileOptions) -> pd.DataFrame:
         text = f"the header lacks {', '.join(lacking)}; it has {', '.join(table.columns)}"
         raise one_finding(path.name, "columns", text, place="line 1")
     for name, value in (options.where or {}).items():
-        table = table[table[name] == value] if name in table else table
-    return table.assign(image_id=image_ids(table["image_id"]))
+        table = long.keep(table, name, value, path) if name in table else table
+    ids, who = image_ids(table["image_id"]), [class_name(name) for name in table["annotator"]]
+    return table.assign(image_id=ids, annotator=who)
 
 
 def _assigned(annotations: Annotations, rows: pd.DataFrame, listed: pd.DataFrame, file: str) -> Said:
@@ -197,11 +211,36 @@ def _assigned(annotations: Annotations, rows: pd.DataFrame, listed: pd.DataFrame
         annotations,
         image_id=[image_id for image_id, _ in pairs],
         box_image=at[annotations.box_image],
-        place=lambda row: f"{file}, line {lines[row]}",
+        place=lambda row: f"line {lines[row]} of {file}",
         **spread,
     )
-    return Said(moved, list(listed["annotator"]), *_extra(listed))
+    extra = []
+    for name in EXTRA:
+        values = np.array(listed[name] if name in listed else [""] * len(listed), dtype=object)
+        marked = rows[name].to_numpy(object)
+        for row in np.flatnonzero((marked != "") & (values[at] != "") & (values[at] != marked)):
+            text = f"the {name} {marked[row]!r} contradicts {values[at[row]]!r} in {file}"
+            findings.append(Finding(annotations.file, annotations.place(row), said[row][0], f"first_pass.{name}", text))
+        values[at] = np.where(marked == "", values[at], marked)
+        extra.append(list(values))
+    if findings:
+        raise DataError(findings)
+    return Said(moved, list(listed["annotator"]), *extra)
 
 
-def _extra(rows: pd.DataFrame) -> Iterable[list[str | None]]:
-    return (list(rows[name]) if name in rows else [None] * len(rows) for name in EXTRA)
+def _one_each(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """A row for each image and annotator, in the order of the rows of ``annotations``: ``annotator, group, block``."""
+    keys = [pd.Series(image_ids(table["image_id"]), index=table.index, dtype=object), table["annotator"].astype(object)]
+    rows = pd.DataFrame({"image_id": keys[0], "annotator": keys[1]})
+    findings = []
+    for name in EXTRA:
+        told = (
+            table[name].astype(object).where(table[name] != "") if name in table else pd.Series(None, rows.index, dtype=object)
+        )
+        rows[name] = told.groupby(keys, sort=False).transform("first").fillna("")
+        for line in rows.index[told.notna() & (told != rows[name])]:
+            text = f"the {name} {told[line]!r} contradicts {rows.at[line, name]!r}, said before of this image and annotator"
+            findings.append(Finding(path.name, f"line {line}", rows.at[line, "image_id"], f"first_pass.{name}", text))
+    if findings:
+        raise DataError(findings)
+    return rows.drop_duplicates(["image_id", "annotator"])

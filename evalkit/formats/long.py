@@ -36,8 +36,18 @@ def text_rows(path: Path, options: FileOptions) -> pd.DataFrame:
     for name, value in (options.where or {}).items():
         if name not in table:
             raise EvalkitError(f"{path.name}: `where` names the column {name!r}; the file has {', '.join(table.columns)}")
-        table = table[table[name] == value]
+        table = keep(table, name, value, path)
     return table
+
+
+def keep(table: pd.DataFrame, name: str, value: str, path: Path) -> pd.DataFrame:
+    """The rows that have this value. Raises EvalkitError where no row has."""
+    kept = table[table[name] == value]
+    if len(table) and kept.empty:
+        known = list(dict.fromkeys(table[name]))
+        more = f" and {len(known) - 5} more" if len(known) > 5 else ""
+        raise EvalkitError(f"{path.name}: `where` keeps no row: {name} is never {value!r}, but {', '.join(known[:5])}{more}")
+    return kept
 
 
 def annotations(table: pd.DataFrame, path: Path, context: Context, *, key: tuple[str, ...] = ()) -> Annotations:
@@ -66,6 +76,9 @@ def annotations(table: pd.DataFrame, path: Path, context: Context, *, key: tuple
     label = "class" if "class" in table else "class_id"
     for row in np.flatnonzero(~blank & (table[label] == "").to_numpy()):
         text = "a box needs a class"
+        findings.append(Finding(path.name, f"line {lines[row]}", table["image_id"].iloc[row], "box.class", text))
+    for row in np.flatnonzero(blank & (table[label] != "").to_numpy()):
+        text = f"a class and no box: {table[label].iloc[row]!r}; blank box columns mean that there is nothing on the image"
         findings.append(Finding(path.name, f"line {lines[row]}", table["image_id"].iloc[row], "box.class", text))
     ids = image_ids(table["image_id"])
     image_code, ids = factorise(list(zip(ids, *(table[name] for name in key), strict=True)) if key else ids)
@@ -154,7 +167,7 @@ def _parquet(path: Path, options: FileOptions) -> pd.DataFrame:
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise one_finding(path.name, "file.unreadable", f"this is not Parquet: {error}") from None
     renamed = options.columns if isinstance(options.columns, dict) else {}
-    for name in (renamed.get(ours, ours) for ours in ("image_id", "class_id")):
+    for name in (renamed.get(ours, ours) for ours in ("image_id", "class_id", "annotator")):
         if name in table.column_names and pyarrow.types.is_floating(table.schema.field(name).type):
             raise one_finding(path.name, "image.id", f"{name} is a column of floats; ids are text or integers")
     columns = {
