@@ -35,7 +35,14 @@ UNFOLD = """() => {
   document.head.append(still);
   document.querySelectorAll('details').forEach(part => part.open = true);
 }"""
-ALIKE = "document.querySelectorAll('tbody').forEach(body => [...body.rows].slice(6).forEach(row => row.remove()))"
+ALIKE = """() => {
+  document.querySelectorAll('tbody').forEach(body => [...body.rows].slice(6).forEach(row => row.remove()));
+  const seen = new Set();
+  document.querySelectorAll('.highlight span, dt.sig span').forEach(span => {
+    const kind = [span.className, span.closest('.highlight, dt').parentElement.className].join();
+    seen.has(kind) ? span.replaceWith(...span.childNodes) : seen.add(kind);
+  });
+}"""
 HEADLESS = """() => [...document.querySelectorAll('.bd-article table:not(.highlighttable, .autosummary, .indextable)')]
   .filter(table => !table.querySelector('th')).map(table => table.textContent.trim().slice(0, 40))"""
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -122,7 +129,8 @@ def check_sizes(html: Path) -> list[str]:
 def check_accessible(html: Path, browser) -> list[str]:
     """Violations of axe-core's rules of WCAG, levels A and AA, light on a desktop and dark on a phone, all that is folded open.
 
-    Of long tables the first rows are looked at, since the others are made alike and would take minutes.
+    Of long tables the first rows are looked at, and of code the first word of each kind, since the others are made alike and
+    would take minutes.
     """
     axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
     found = []
