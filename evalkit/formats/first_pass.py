@@ -154,7 +154,7 @@ def _long(path: Path, options: FileOptions, context: Context) -> Said:
     table = long.text_rows(path, options)
     if "annotator" not in table:
         raise one_finding(path.name, "first_pass.annotator", f"the header lacks annotator, so {NO_ANNOTATORS}")
-    table = table.assign(annotator=[class_name(name) for name in table["annotator"]])
+    table = _comparable(table) if "image_id" in table else table
     annotations = long.annotations(table, path, context, key=("annotator",))
     rows = _one_each(table, path)
     if options.assignments is None:
@@ -166,25 +166,27 @@ def _long(path: Path, options: FileOptions, context: Context) -> Said:
             raise one_finding(path.name, "first_pass.assignments", text)
         return Said(annotations, list(rows["annotator"]), *(list(rows[name]) for name in EXTRA))
     listed = _assignments(context.path(options.assignments), options)
-    if lacking := [name for name in options.where or {} if name not in listed]:
-        text = f"the header lacks {lacking[0]}, which `where` names, so it is not known whose rows these are"
-        raise one_finding(Path(options.assignments).name, "columns", text, place="line 1")
     return _assigned(annotations, rows, listed, Path(options.assignments).name)
 
 
 def _assignments(path: Path, options: FileOptions) -> pd.DataFrame:
-    """Who saw what; ``columns`` applies to the columns that this file has, and so does ``where``."""
+    """Who saw what; ``columns`` applies to the columns that this file has, and it needs those of ``where``."""
     table = long.read_text_table(path)
     renamed = options.columns if isinstance(options.columns, dict) else {}
     table = table.rename(columns={theirs: ours for ours, theirs in renamed.items() if theirs in table})
-    lacking = [name for name in ("image_id", "annotator") if name not in table]
+    where = options.where or {}
+    lacking = [name for name in ("image_id", "annotator", *where) if name not in table]
     if lacking:
         text = f"the header lacks {', '.join(lacking)}; it has {', '.join(table.columns)}"
         raise one_finding(path.name, "columns", text, place="line 1")
-    for name, value in (options.where or {}).items():
-        table = long.keep(table, name, value, path) if name in table else table
-    ids, who = image_ids(table["image_id"]), [class_name(name) for name in table["annotator"]]
-    return table.assign(image_id=ids, annotator=who)
+    for name, value in where.items():
+        table = long.keep(table, name, value, path)
+    return _comparable(table)
+
+
+def _comparable(table: pd.DataFrame) -> pd.DataFrame:
+    """With image ids and annotators as they are compared."""
+    return table.assign(image_id=image_ids(table["image_id"]), annotator=[class_name(name) for name in table["annotator"]])
 
 
 def _assigned(annotations: Annotations, rows: pd.DataFrame, listed: pd.DataFrame, file: str) -> Said:
@@ -230,17 +232,15 @@ def _assigned(annotations: Annotations, rows: pd.DataFrame, listed: pd.DataFrame
 
 def _one_each(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """A row for each image and annotator, in the order of the rows of ``annotations``: ``annotator, group, block``."""
-    keys = [pd.Series(image_ids(table["image_id"]), index=table.index, dtype=object), table["annotator"].astype(object)]
-    rows = pd.DataFrame({"image_id": keys[0], "annotator": keys[1]})
+    keys = ["image_id", "annotator"]
+    rows = table.reindex(columns=[*keys, *EXTRA], fill_value="").astype(object)
     findings = []
     for name in EXTRA:
-        told = (
-            table[name].astype(object).where(table[name] != "") if name in table else pd.Series(None, rows.index, dtype=object)
-        )
-        rows[name] = told.groupby(keys, sort=False).transform("first").fillna("")
+        told = rows[name].where(rows[name] != "")
+        rows[name] = told.groupby([rows[key] for key in keys], sort=False).transform("first").fillna("")
         for line in rows.index[told.notna() & (told != rows[name])]:
             text = f"the {name} {told[line]!r} contradicts {rows.at[line, name]!r}, said before of this image and annotator"
             findings.append(Finding(path.name, f"line {line}", rows.at[line, "image_id"], f"first_pass.{name}", text))
     if findings:
         raise DataError(findings)
-    return rows.drop_duplicates(["image_id", "annotator"])
+    return rows.drop_duplicates(keys)
