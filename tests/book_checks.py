@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from html.parser import HTMLParser
@@ -25,6 +25,7 @@ import yaml
 from evalkit import report
 
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
+LOOKS = {"desktop": "light", "phone": "dark"}  # the theme of each width that is checked
 FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 FLAGS += " --disable-component-update --disable-sync"
 UNWANTED = ("np.float64(", "np.int64(", "Traceback (most recent call last)", "<class '")
@@ -93,15 +94,17 @@ def watched(browser, size: tuple[int, int], problems: list[str], theme: str = "l
     page.close()
 
 
-def check_pages(html: Path, browser, some: list[Path] | None = None) -> list[str]:
-    """Console errors, outside requests, pages wider than the window, formulas not set, raw Python in the text."""
+def check_pages(
+    html: Path, browser, some: list[Path] | None = None, *, looks: Iterable[str] = LOOKS, accessible: bool = False
+) -> list[str]:
+    """Console errors, outside requests, pages wider than the window, formulas not set, raw Python in the text; and axe."""
     found = []
-    for name, size in WIDTHS.items():
+    for name in looks:
         for path in some or pages(html):
-            problems = []
-            with watched(browser, size, problems) as page:
+            problems, forwards = [], 'http-equiv="Refresh"' in path.read_text("utf-8")
+            with watched(browser, WIDTHS[name], problems, LOOKS[name]) as page:
                 page.goto(path.as_uri(), wait_until="load")
-                if 'http-equiv="Refresh"' in path.read_text("utf-8"):
+                if forwards:
                     page.wait_for_url(re.compile("/book/"))
                 try:
                     page.wait_for_function(MATHS_DONE, timeout=10_000)
@@ -116,6 +119,8 @@ def check_pages(html: Path, browser, some: list[Path] | None = None) -> list[str
                 page.evaluate(UNFOLD)
                 if overflow := page.evaluate(OVERFLOW):
                     problems.append(f"wider than the window when unfolded: {overflow}")
+                if accessible and not forwards:
+                    problems += _axe(page)
             found += [f"{path.relative_to(html)} ({name}): {problem}" for problem in problems]
     return found
 
@@ -126,30 +131,30 @@ def check_sizes(html: Path) -> list[str]:
     return [f"{path}: {size:,} bytes" for path, size in sizes.items() if size > MOST_BYTES]
 
 
-def check_accessible(html: Path, browser) -> list[str]:
-    """Violations of axe-core's rules of WCAG, levels A and AA, light on a desktop and dark on a phone, all that is folded open.
+def _axe(page) -> list[str]:
+    """Violations of axe-core's rules of WCAG, levels A and AA, on a page with all that is folded open.
 
     Of long tables the first rows are looked at, and of code the first word of each kind, since the others are made alike and
     would take minutes.
     """
-    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-    found = []
-    for theme, width in (("light", "desktop"), ("dark", "phone")):
-        for path in pages(html):
-            if 'http-equiv="Refresh"' in path.read_text("utf-8"):
-                continue
-            with watched(browser, WIDTHS[width], [], theme) as page:
-                page.goto(path.as_uri(), wait_until="load")
-                page.evaluate(UNFOLD)
-                page.evaluate(ALIKE)
-                page.wait_for_timeout(100)  # what can be scrolled is told one frame later
-                page.evaluate(axe)
-                result = page.evaluate("tags => axe.run({runOnly: tags, resultTypes: ['violations']})", WCAG)
-            for broken in result["violations"]:
-                first = broken["nodes"][0]
-                place = f"{path.relative_to(html)} ({theme}, {width})"
-                found.append(f"{place}: {broken['id']}, {len(broken['nodes'])} times, first {first['html'][:120]}")
-    return found
+    page.evaluate(ALIKE)
+    page.wait_for_timeout(100)  # what can be scrolled is told one frame later
+    page.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
+    result = page.evaluate("tags => axe.run({runOnly: tags, resultTypes: ['violations']})", WCAG)
+    return [
+        f"{broken['id']}, {len(broken['nodes'])} times, first {broken['nodes'][0]['html'][:120]}"
+        for broken in result["violations"]
+    ]
+
+
+def check_desktop(html: Path, browser) -> list[str]:
+    """Every page on a desktop, in the light theme."""
+    return check_pages(html, browser, looks=["desktop"], accessible=True)
+
+
+def check_phone(html: Path, browser) -> list[str]:
+    """Every page on a phone, in the dark theme."""
+    return check_pages(html, browser, looks=["phone"], accessible=True)
 
 
 def check_print(html: Path, browser, some: list[Path] | None = None) -> list[str]:
@@ -244,7 +249,7 @@ def check_files(html: Path) -> list[str]:
     return check_sizes(html) + check_links(html) + check_executed(html.parents[1]) + check_contents(html.parents[1])
 
 
-IN_BROWSER = (check_accessible, check_pages, check_search, check_print)
+IN_BROWSER = (check_desktop, check_phone, check_search, check_print)
 
 
 def check(html: Path, checks: Sequence[Callable] = (*IN_BROWSER, check_files)) -> list[str]:

@@ -145,11 +145,12 @@ def test_the_checks_find_what_they_look_for(book, tmp_path):
         "formulas are not set": "<span class='math'>x</span>",
         "dead link": "<a href='nowhere.html'>x</a>",
         "dead anchor": "<a href='#nowhere'>x</a>",
+        "image-alt": "<img src='data:image/gif;base64,R0lGODlhAQABAAAAACw='>",
     }
     html = tmp_path / "_build" / "html"
     html.mkdir(parents=True)
     (html / "index.html").write_text(head + "".join(faults.values()))
     with book_checks.chromium() as browser:
-        found = book_checks.check_pages(html, browser) + book_checks.check_links(html)
+        found = book_checks.check_desktop(html, browser) + book_checks.check_links(html)
     for fault in faults:
         assert any(fault in line for line in found), fault
