@@ -323,7 +323,9 @@ def _short(text: str, key: str) -> Reading | None:
     if clean := _clean(text, key):
         return clean
     repairs: tuple[str, ...] = ()
-    if "'" in text and '"' not in text:
+    if "'" in text:
+        if '"' in text:
+            return None
         text, repairs = text.replace("'", '"'), ("python_literal",)
         if clean := _clean(text, key, *repairs):
             return clean
