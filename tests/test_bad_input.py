@@ -135,6 +135,7 @@ def test_a_file_that_cannot_be_read(refuse, case):
         (gzip.compress(SAID.encode()) + b"more", "gzip"),
         (b"", "empty"),
     ],
+    ids=["cut off", "no gzip", "wrong checksum", "more after the end", "empty"],  # its header holds the time
 )
 def test_a_broken_gzip_file(refuse, content, word):
     message = refuse({"m.jsonl.gz": content}, options=in_form("m.jsonl.gz"))
