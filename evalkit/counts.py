@@ -79,23 +79,21 @@ def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     levels = thresholds(iou)
     pairs = _pairs(benchmark, levels, pairs)
     gold_key, every_key = _key(benchmark.gold), _key(benchmark.predictions)
-    n_cells = len(benchmark.images) * len(benchmark.gold["class"].cat.categories)
-    model_of_pair = pairs["model"].cat.codes.to_numpy()
+    n_classes = len(benchmark.gold["class"].cat.categories)
+    n_cells = len(benchmark.images) * n_classes
+    matched = {level: _matched_gold(benchmark, pairs, level) for level in levels}
     parts: list[tuple] = []
     for code, rows in _models(benchmark):
-        low, high = np.searchsorted(model_of_pair, [code, code + 1])
-        gold_row, predicted_row, overlap = _columns(pairs, low, high)
         predicted_key = every_key[rows]
         keys, cell = compressed(np.concatenate([gold_key, predicted_key]), n_cells)
         n_gold = np.bincount(cell[: len(gold_key)], minlength=len(keys))
         n_predicted = np.bincount(cell[len(gold_key) :], minlength=len(keys))
+        image, label = np.divmod(keys.astype(np.int32) if n_cells < 2**31 else keys, n_classes)
         in_gold, in_predicted = n_gold > 0, n_predicted > 0
-        parts.append((code, np.nan, keys, in_gold & in_predicted, in_gold, in_predicted))
+        parts.append((code, np.nan, image, label, in_gold & in_predicted, in_gold, in_predicted))
         for level in levels:
-            near = reaches(overlap, level)
-            match = maximum_matching(gold_row[near], predicted_row[near] - rows.start, len(gold_key), len(predicted_key))
-            tp = np.bincount(cell[: len(gold_key)][match >= 0], minlength=len(keys))
-            parts.append((code, level, keys, tp, n_gold, n_predicted))
+            tp = np.bincount(cell[np.flatnonzero(matched[level][code])], minlength=len(keys))
+            parts.append((code, level, image, label, tp, n_gold, n_predicted))
     return _counts_table(benchmark, parts)
 
 
@@ -143,6 +141,16 @@ def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
     return pd.concat(tables, ignore_index=True)
 
 
+def _matched_gold(benchmark: Benchmark, pairs: pd.DataFrame, level: float) -> np.ndarray:
+    """Whether each gold box is matched at a threshold, shape (models, gold boxes); one graph for all models."""
+    shape = len(benchmark.models), len(benchmark.gold)
+    near = np.flatnonzero(reaches(pairs["overlap"].to_numpy(), level))
+    model = pairs["model"].cat.codes.to_numpy()[near].astype(np.int64)
+    gold_row, predicted_row = (pairs[name].to_numpy()[near] for name in ("gold_row", "predicted_row"))
+    match = maximum_matching(model * shape[1] + gold_row, predicted_row, shape[0] * shape[1], len(benchmark.predictions))
+    return (match >= 0).reshape(shape)
+
+
 def _pairs(benchmark: Benchmark, levels: list[float], pairs: pd.DataFrame | None) -> pd.DataFrame:
     if pairs is not None and pairs.attrs.get("lowest", 0) > levels[0]:
         raise EvalkitError(f"pairs hold IoU from {pairs.attrs['lowest']} on, which is not enough for iou {levels[0]}")
@@ -172,23 +180,19 @@ def _models(benchmark: Benchmark) -> Iterator[tuple[int, slice]]:
 
 
 def _counts_table(benchmark: Benchmark, parts: list[tuple]) -> pd.DataFrame:
-    """Stack (model code, threshold, keys, tp, number in gold, number predicted) into the counts table."""
-    model, level, keys, *sides = zip(*parts, strict=True) if parts else ((),) * 6
-    sizes = [len(one) for one in keys]
-    keys = np.concatenate([np.empty(0, np.int64), *keys])
-    tp, n_gold, n_predicted = (
-        np.concatenate([np.empty(0, np.int32), *side], dtype=np.int32, casting="unsafe") for side in sides
+    """Stack (model code, threshold, image, class, tp, number in gold, number predicted) into the counts table."""
+    model, level, *columns = zip(*parts, strict=True) if parts else ((),) * 7
+    sizes = [len(one) for one in columns[0]]
+    image, label, tp, n_gold, n_predicted = (
+        np.concatenate([np.empty(0, np.int32), *column], dtype=np.int32, casting="unsafe") for column in columns
     )
     level = np.repeat(np.array(level, float), sizes)
-    n_classes = len(benchmark.gold["class"].cat.categories)
-    image = keys // n_classes
-    label = keys - image * n_classes
     return pd.DataFrame(
         {
             "model": categorical(np.repeat(np.array(model, np.int16), sizes), benchmark.models),
             "task": categorical((~np.isnan(level)).astype(np.int8), TASKS),
             "iou": level,
-            "relation": categorical(np.zeros(len(keys), np.int8), RELATIONS),
+            "relation": categorical(np.zeros(len(image), np.int8), RELATIONS),
             "image_id": pd.Categorical.from_codes(image, dtype=benchmark.gold["image_id"].dtype),
             "class": pd.Categorical.from_codes(label, dtype=benchmark.gold["class"].dtype),
             "tp": tp,

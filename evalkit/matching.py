@@ -36,10 +36,11 @@ def maximum_matching(left: np.ndarray, right: np.ndarray, n_left: int, n_right: 
     """
     match = np.full(n_left, -1)
     alone = _alone(left, right, n_left, n_right)
-    match[left[alone]] = right[alone]
-    if not alone.all():
-        rows, row = compressed(left[~alone], n_left)
-        columns, column = compressed(right[~alone], n_right)
+    single, shared = np.flatnonzero(alone), np.flatnonzero(~alone)
+    match[left[single]] = right[single]
+    if len(shared):
+        rows, row = compressed(left[shared], n_left)
+        columns, column = compressed(right[shared], n_right)
         graph = csr_matrix((np.ones(len(row), bool), (row, column)), shape=(len(rows), len(columns)))
         found = maximum_bipartite_matching(graph, perm_type="column")
         match[rows[found >= 0]] = columns[found[found >= 0]]
@@ -138,7 +139,10 @@ def compressed(rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(rows, return_inverse=True)
     used = np.zeros(n, bool)
     used[rows] = True
-    return np.flatnonzero(used), (np.cumsum(used, dtype=np.int32) - 1)[rows]
+    different = np.flatnonzero(used)
+    position = np.empty(n, np.int32)
+    position[different] = np.arange(len(different))
+    return different, position[rows]
 
 
 def _alone(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> np.ndarray:

@@ -140,7 +140,7 @@ def scores(
     partly = macro & (reason == "") & np.isnan([columns[name] for name in RATIOS]).any(axis=0)
     columns["reason"] = np.select([empty, partly], [EMPTY_SCOPE, "undefined for a class"], reason)
     columns["n_images"] = np.repeat(n_images, len(labels))
-    return pd.DataFrame(columns).reindex(columns=SCORE_COLUMNS)
+    return pd.DataFrame({name: columns.get(name, np.nan) for name in SCORE_COLUMNS})
 
 
 def _lacking(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, listed: np.ndarray, labels: pd.DataFrame) -> np.ndarray:
@@ -258,24 +258,33 @@ def kinds_of(counts: pd.DataFrame, *, iou: Sequence[float] = IOU_THRESHOLDS) -> 
 
     Where nothing is in gold and nothing was predicted there are no rows, and the kinds are those of the thresholds ``iou``.
     """
-    iou_code, ious = pd.factorize(counts["iou"], use_na_sentinel=False)
-    task, relation = (counts[name].cat.codes.to_numpy(np.int32) for name in ("task", "relation"))
-    code = (task * len(RELATIONS) + relation) * len(ious) + iou_code
-    present = np.flatnonzero(np.bincount(code))
-    kind = np.zeros(present.max(initial=0) + 1, np.int32)
-    kind[present] = np.arange(len(present))
-    kind = kind[code]
+    columns = counts["task"].cat.codes.to_numpy(), counts["relation"].cat.codes.to_numpy(), counts["iou"].to_numpy()
+    first = _run_starts(*columns)  # the rows of a kind mostly stand together
+    task, relation, level = (column[first] for column in columns)
+    iou_code, ious = pd.factorize(level, use_na_sentinel=False)
+    code = (task.astype(np.int32) * len(RELATIONS) + relation) * len(ious) + iou_code
+    present, kind = np.unique(code, return_inverse=True)
+    kind = np.repeat(kind.astype(np.int32), np.diff(first, append=len(counts)))
+    task, relation = np.divmod(present // max(len(ious), 1), len(RELATIONS))
     kinds = pd.DataFrame(
         {
-            "task": categorical(present // max(len(ious), 1) // len(RELATIONS), TASKS),
+            "task": categorical(task, TASKS),
             "iou": np.asarray(ious, float)[present % max(len(ious), 1)],
-            "relation": categorical(present // max(len(ious), 1) % len(RELATIONS), RELATIONS),
+            "relation": categorical(relation, RELATIONS),
         }
     )
     if counts.empty:  # nothing in gold and nothing predicted still has its rows
         localisation = [("localisation", level, "exact") for level in thresholds(iou)]
         kinds = pd.DataFrame([("classification", np.nan, "exact"), *localisation], columns=["task", "iou", "relation"])
     return kinds, kind
+
+
+def _run_starts(*columns: np.ndarray) -> np.ndarray:
+    """The rows that differ in a column from the row before, and the first row; NaN is like NaN."""
+    starts = np.ones(len(columns[0]), bool)
+    bits = [column.view(f"i{column.itemsize}") for column in columns]
+    starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in bits])
+    return np.flatnonzero(starts)
 
 
 def _class_totals(
@@ -289,7 +298,7 @@ def _class_totals(
     kinds, kind = kinds_of(counts, iou=iou)
     model = counts["model"].cat.codes.to_numpy(np.int32)
     image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
-    cell = (model * len(kinds) + kind) * n_classes + label
+    cell = ((model * len(kinds) + kind) * n_classes + label).astype(np.intp)
     size = len(benchmark.models) * len(kinds) * n_classes
     masks = scopes(benchmark, images)
     whole = _sums(cell, counts, size)

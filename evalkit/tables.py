@@ -310,15 +310,30 @@ def gold_tables(said: Annotations, classes: pd.DataFrame) -> tuple[pd.DataFrame,
     return images, gold
 
 
-def response_tables(
+class Response(NamedTuple):
+    """What one model said, checked: a code of ``STATES``, reason and repairs for each image of gold, and boxes of valid ones.
+
+    ``image`` is the row of a box's image, ``class_code`` the place of its class among ``class_names``.
+    """
+
+    state: np.ndarray
+    reason: list[str]
+    repairs: list[str]
+    image: np.ndarray
+    class_code: np.ndarray
+    class_names: list[str]
+    boxes: np.ndarray
+    score: np.ndarray
+
+
+def checked_response(
     said: Annotations,
     images: pd.DataFrame,
-    classes: pd.DataFrame,
     *,
     absent: str | None = None,
     bad_box: str = "invalid",
     row_of: Mapping[str, int] | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> Response:
     """Check one model's predictions against the images of gold.
 
     Parameters
@@ -329,11 +344,6 @@ def response_tables(
         What an inverted, non-finite or wrong-length box does: it makes the response of its image invalid, or it is an error.
     row_of : mapping, optional
         Row of each image id, if it is at hand already.
-
-    Returns
-    -------
-    responses : DataFrame ``image_id, state, reason, repairs``, one row for each image of gold, in that order
-    predictions : DataFrame ``image_id, class, x_min, y_min, x_max, y_max, score``, the boxes of valid responses
 
     Raises
     ------
@@ -348,14 +358,11 @@ def response_tables(
     faults = [] if findings else box_faults(said.boxes, width[box_row], height[box_row])
 
     state = np.full(len(images), STATES.index("valid" if (absent or said.absent) == "empty" else "missing"))
-    reason, repairs = np.full((2, len(images)), "", dtype=object)
+    reason, repairs = (_placed(texts, row, len(images)) for texts in (said.reason, said.repairs))
     if not findings:
         state[row] = 0
         if said.state is not None:
             state[row] = [STATES.index(value) for value in said.state]
-            reason[row] = said.reason
-        if said.repairs is not None:
-            repairs[row] = said.repairs
     for rule, wrong, text in faults:
         if rule not in ("box.not_finite", "box.inverted"):
             continue
@@ -368,42 +375,52 @@ def response_tables(
     if findings:
         raise DataError(findings)
 
-    known = list(classes["class_name"])
-    names = [class_name(name) for name in said.class_names]
-    index = pd.Index([*known, *sorted(set(names) - set(known))])
-    to_class = index.get_indexer(names)
     keep = slice(None) if (state == 0).all() else state[box_row] == 0
-    class_code = to_class[said.class_code] if names else said.class_code
-    predictions = _boxes_table(images, box_row[keep], categorical(class_code[keep], index), said.boxes[keep])
-    predictions["score"] = np.nan if said.score is None else said.score[keep]
+    score = np.full(len(said.boxes), np.nan) if said.score is None else said.score
+    names = [class_name(name) for name in said.class_names]
+    return Response(state, reason, repairs, box_row[keep], said.class_code[keep], names, said.boxes[keep], score[keep])
+
+
+def response_tables(
+    said: Mapping[str, Response], images: pd.DataFrame, classes: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables of all models' responses and of their boxes; names outside the class list become categories after it.
+
+    Returns
+    -------
+    responses : DataFrame ``model, image_id, state, reason, repairs``, for each model one row for each image, in that order
+    predictions : DataFrame ``model, image_id, class, x_min, y_min, x_max, y_max, score``, the boxes of valid responses
+    """
+    every, models = list(said.values()), np.arange(len(said))
+    listed = list(classes["class_name"])
+    labels = [*listed, *sorted({name for one in every for name in one.class_names} - set(listed))]
+    code_of = {name: code for code, name in enumerate(labels)}
+    codes = [np.array([code_of[name] for name in one.class_names], int)[one.class_code] for one in every]
     responses = pd.DataFrame(
         {
-            "image_id": images["image_id"],
-            "state": categorical(state, STATES),
-            "reason": _text(reason),
-            "repairs": _text(repairs),
+            "model": categorical(models.repeat(len(images)), said),
+            "image_id": pd.Categorical.from_codes(np.tile(np.arange(len(images)), len(said)), dtype=images["image_id"].dtype),
+            "state": categorical(_chained([one.state for one in every]), STATES),
+            "reason": _text(list(itertools.chain.from_iterable(one.reason for one in every))),
+            "repairs": _text(list(itertools.chain.from_iterable(one.repairs for one in every))),
         },
         copy=False,
     )
+    label = categorical(_chained(codes), labels)
+    boxes = np.concatenate([np.empty((0, 4)), *(one.boxes for one in every)])
+    predictions = _boxes_table(images, _chained([one.image for one in every]), label, boxes)
+    predictions.insert(0, "model", categorical(models.repeat([len(one.boxes) for one in every]), said))
+    predictions["score"] = np.concatenate([np.empty(0), *(one.score for one in every)])
     return responses, predictions
 
 
-def join_models(tables: Mapping[str, pd.DataFrame], classes: Sequence[str] | None = None) -> pd.DataFrame:
-    """One table of all models with a ``model`` column in front, and common classes if ``classes`` lists them."""
-    parts = []
-    for table in tables.values():
-        model = pd.Categorical.from_codes(np.full(len(table), len(parts), np.int32), categories=list(tables))
-        table = table.copy(deep=False)
-        if classes is not None and list(table["class"].cat.categories) != list(classes):
-            table["class"] = table["class"].cat.set_categories(classes)
-        table.insert(0, "model", model)
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)
+def _chained(codes: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.empty(0, int), *codes])
 
 
-def categorical(codes: np.ndarray, categories: Sequence[str]) -> pd.Categorical:
+def categorical(codes: np.ndarray, categories: Iterable[str]) -> pd.Categorical:
     """Text by codes into its categories."""
-    return pd.Categorical.from_codes(codes, categories=pd.Index(categories, dtype=str))
+    return pd.Categorical.from_codes(codes, categories=pd.Index(list(categories), dtype=str))
 
 
 def _boxes_table(images: pd.DataFrame, image_row: np.ndarray, label: pd.Categorical, boxes: np.ndarray) -> pd.DataFrame:
@@ -415,9 +432,17 @@ def _boxes_table(images: pd.DataFrame, image_row: np.ndarray, label: pd.Categori
     return pd.DataFrame(columns, copy=False)
 
 
-def _text(values: np.ndarray) -> pd.Series:
+def _placed(texts: Iterable[str] | None, rows: np.ndarray, n: int) -> list[str]:
+    """Texts in their rows of n, the others empty."""
+    placed = [""] * n
+    for row, text in zip(rows.tolist(), texts, strict=True) if texts is not None else ():
+        placed[row] = text
+    return placed
+
+
+def _text(values: list[str]) -> pd.Series:
     """Text as a column; most often all of it is empty."""
-    return pd.Series(values, dtype=str) if values.any() else pd.Series("", index=range(len(values)), dtype=str)
+    return pd.Series(values, dtype=str) if any(values) else pd.Series("", index=range(len(values)), dtype=str)
 
 
 def _column(said: Annotations, name: str) -> np.ndarray:
@@ -473,9 +498,8 @@ def text_findings(said: Annotations) -> Iterable[Finding]:
             yield box_finding(said, int(box), "box.class", fault)
     texts_said = {"image id": said.image_id, "file_name": said.file_name, "reason": said.reason, "repairs": said.repairs}
     for what, column in texts_said.items():
-        texts = [text or "" for text in column or ()]
-        for row, text in enumerate(texts) if broken("".join(texts)) else ():
-            if broken(text):
+        for row, text in enumerate(column) if broken("".join(filter(None, column or ()))) else ():
+            if text and broken(text):
                 yield Finding(said.file, said.place(row), said.image_id[row], "text", f"the {what} holds half a character")
 
 

@@ -27,9 +27,10 @@ from evalkit.tables import (
     DataError,
     EvalkitError,
     Finding,
+    Response,
+    checked_response,
     classes_table,
     gold_tables,
-    join_models,
     response_tables,
 )
 
@@ -128,17 +129,14 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
 
     context = Context(folder, names, categories, images)
     row_of = {name: row for row, name in enumerate(said.image_id)}
-    responses: dict[str, pd.DataFrame] = {}
-    predictions: dict[str, pd.DataFrame] = {}
+    responses: dict[str, Response] = {}
     findings: list[Finding] = []
     relative: list[str] = []
     for model in models or options.predictions:
         one = options.predictions[model]
         try:
             said = _read(one, context)
-            responses[model], predictions[model] = response_tables(
-                said, images, classes, absent=one.absent, bad_box=one.bad_box, row_of=row_of
-            )
+            responses[model] = checked_response(said, images, absent=one.absent, bad_box=one.bad_box, row_of=row_of)
             notes += [(said.file if one.reader is None else model, *note) for note in said.notes]
             relative += [model] * said.relative
         except DataError as error:
@@ -150,7 +148,6 @@ def read_benchmark(source: str | Path | BenchmarkOptions, *, models: Sequence[st
         images,
         gold,
         responses,
-        predictions,
         name=options.name or (folder.resolve().name if name == "benchmark.yml" else Path(name).stem),
         note=options.note,
         image_folder=folder / options.images if options.images else None,
@@ -219,41 +216,30 @@ def benchmark_from(
         more["relation"] = beside.relation_from(cells, listed, cutoff=beside.read_cutoff(str(cutoff), where="relation"))
     if slices is not None:
         more["slices"] = beside.slices_from(slices.astype(str), images, file="slices", place="row {}".format)
-    responses: dict[str, pd.DataFrame] = {}
-    said: dict[str, pd.DataFrame] = {}
+    said: dict[str, Response] = {}
     findings: list[Finding] = []
     for model, one in (predictions or {}).items():
         try:
             told = memory.read(one, file=f"predictions of {model}", is_gold=False)
-            responses[model], said[model] = response_tables(told, images, listed, absent=absent)
+            said[model] = checked_response(told, images, absent=absent)
         except DataError as error:
             findings += error.findings
     if findings:
         raise DataError(findings)
-    return _benchmark(listed, images, boxes, responses, said, name=name, note=note, **more)
+    return _benchmark(listed, images, boxes, said, name=name, note=note, **more)
 
 
 def _benchmark(
     classes: pd.DataFrame,
     images: pd.DataFrame,
     gold: pd.DataFrame,
-    responses: dict[str, pd.DataFrame],
-    predictions: dict[str, pd.DataFrame],
+    said: Mapping[str, Response],
     **more: Any,
 ) -> Benchmark:
-    """Join the tables of the models; names outside the class list become classes of all tables."""
-    outside = {name for table in predictions.values() for name in table["class"].cat.categories[len(classes) :]}
-    every_class = [*classes["class_name"], *sorted(outside)]
-    if outside:
-        gold["class"] = gold["class"].cat.set_categories(every_class)
-    return Benchmark(
-        classes=classes,
-        images=images,
-        gold=gold,
-        responses=join_models(responses) if responses else _no_responses(),
-        predictions=join_models(predictions, every_class) if predictions else _no_predictions(gold),
-        **more,
-    )
+    """Join the models; names outside the class list become classes of all tables."""
+    responses, predictions = response_tables(said, images, classes)
+    gold["class"] = gold["class"].cat.set_categories(predictions["class"].cat.categories)
+    return Benchmark(classes=classes, images=images, gold=gold, responses=responses, predictions=predictions, **more)
 
 
 def read_answers(source: str | Path, model: str) -> dict[str, str]:
@@ -368,14 +354,3 @@ def format_of(path: Path) -> str:
     if not path.exists():
         raise one_finding(path.name, "file.absent", f"there is no file {str(path)!r}")
     raise EvalkitError(f"{path.name}: the format is not told by the ending; set `format` to one of {', '.join(FORMATS)}")
-
-
-def _no_responses() -> pd.DataFrame:
-    columns = {name: pd.Categorical([], categories=pd.Index([], dtype=str)) for name in ("model", "image_id", "state")}
-    return pd.DataFrame({**columns, **{name: pd.Series([], dtype=str) for name in ("reason", "repairs")}})
-
-
-def _no_predictions(gold: pd.DataFrame) -> pd.DataFrame:
-    table = gold.iloc[:0].assign(score=0.0)
-    table.insert(0, "model", pd.Categorical([], categories=pd.Index([], dtype=str)))
-    return table

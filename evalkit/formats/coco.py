@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from operator import attrgetter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 
 from evalkit.formats.decoding import box_array, decode_document, factorise, one_finding, positions, read_bytes
 from evalkit.formats.options import Context, FileOptions, outside_id
+from evalkit.formats.regular import regular_columns
 from evalkit.tables import Annotations, DataError, Finding, Note, broken, image_ids
 
 Box = tuple[float, float, float, float]
@@ -46,6 +48,20 @@ class Document(msgspec.Struct):
     categories: list[Category] = []
 
 
+KINDS = {"image_id": int, "category_id": int, "bbox": float, "score": float, "iscrowd": int, "ignore": int}
+
+
+class Columns(NamedTuple):
+    """Annotations as columns of n rows; boxes have the shape (n, 4), and a score that is not there is NaN."""
+
+    image_id: Sequence[str | int] | np.ndarray
+    category_id: Sequence[str | int] | np.ndarray
+    bbox: np.ndarray
+    score: np.ndarray
+    iscrowd: np.ndarray
+    ignore: np.ndarray
+
+
 def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     """Read a COCO file; ``bbox`` is ``[x, y, width, height]`` in pixels.
 
@@ -55,32 +71,34 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     Raises DataError for broken JSON, wrong types, a reference to an image or category that is not there, and a crowd box.
     """
     data = read_bytes(path)
+    document = None
     if re.match(rb"\s*\[", data):
         if context.is_gold:
             raise one_finding(path.name, "coco.gold", "COCO gold is an object with images, annotations and categories")
-        document = None
-        annotations = decode_document(path, data, list[Annotation], lenient_boxes=True)
+        columns = _regular(data)
+        if columns is None:
+            columns = _columns(decode_document(path, data, list[Annotation], lenient_boxes=True))
     else:
         document = decode_document(path, data, Document, lenient_boxes=not context.is_gold)
-        annotations = document.annotations
+        columns = _columns(document.annotations)
     entry = "annotations[{}]" if document else "entry [{}]"
-    position = range(len(annotations))
+    position = np.arange(len(columns.bbox))
     notes: list[Note] = []
-    if any(map(attrgetter("iscrowd"), annotations)):
-        crowd = [row for row in position if annotations[row].iscrowd]
+    if columns.iscrowd.any():
+        crowd = np.flatnonzero(columns.iscrowd)
         if options.crowd != "drop":
             text = "a crowd box (iscrowd: 1) is neither one object nor none; set `crowd: drop` to leave such boxes out"
             raise DataError(
-                Finding(path.name, entry.format(row), str(annotations[row].image_id), "box.crowd", text) for row in crowd
+                Finding(path.name, entry.format(row), str(columns.image_id[row]), "box.crowd", text) for row in crowd
             )
-        notes.append(("crowd_dropped", len(crowd), _images_of(annotations, crowd)))
-        position = [row for row in position if not annotations[row].iscrowd]
-        annotations = [annotations[row] for row in position]
-    if any(map(attrgetter("ignore"), annotations)):
-        ignored = [row for row, one in enumerate(annotations) if one.ignore]
-        notes.append(("ignore_flag_not_used", len(ignored), _images_of(annotations, ignored)))
+        notes.append(("crowd_dropped", len(crowd), _images_of(columns, crowd)))
+        position = np.flatnonzero(~columns.iscrowd)
+        columns = Columns(*(_taken(column, position) for column in columns))
+    if columns.ignore.any():
+        ignored = np.flatnonzero(columns.ignore)
+        notes.append(("ignore_flag_not_used", len(ignored), _images_of(columns, ignored)))
 
-    image_code, said_ids = factorise([one.image_id for one in annotations])
+    image_code, said_ids = factorise(columns.image_id)
     names = dict(context.categories)
     if document:
         ids = image_ids([image.id for image in document.images])
@@ -91,10 +109,10 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     else:
         ids = image_ids(said_ids)
         row_of_code = np.arange(len(ids))
-        if len(set(ids)) < len(ids):  # 12 and "12" are one image
+        if not isinstance(columns.image_id, np.ndarray) and len(set(ids)) < len(ids):  # 12 and "12" are one image
             row_of_code, ids = factorise(ids)
     box_image = row_of_code[image_code] if said_ids else image_code
-    category_code, category_ids = factorise([one.category_id for one in annotations])
+    category_code, category_ids = factorise(columns.category_id)
 
     @functools.cache
     def first() -> np.ndarray:
@@ -122,7 +140,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
                 ]
     if findings:
         raise DataError(findings)
-    boxes = box_array([one.bbox for one in annotations])
+    boxes = columns.bbox
     with np.errstate(over="ignore"):  # an infinite corner is a fault of the box, found by its rule
         boxes[:, 2:] += boxes[:, :2]
     images = document.images if document else []
@@ -134,7 +152,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         class_code=category_code,
         class_names=[names.get(str(category_id), outside_id(category_id)) for category_id in category_ids],
         boxes=boxes,
-        score=None if context.is_gold else np.array([one.score for one in annotations], dtype=float),
+        score=None if context.is_gold else columns.score,
         place=lambda row: f"images[{row}]" if document else entry.format(position[first()[row]]),
         box_place=box_place,
         width=np.array([image.width for image in images], dtype=float) if document else None,
@@ -147,8 +165,38 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
     )
 
 
-def _images_of(annotations: list[Annotation], rows: list[int]) -> str:
-    return ", ".join(dict.fromkeys(str(annotations[row].image_id) for row in rows[:3]))
+def _regular(data: bytes) -> Columns | None:
+    """The columns of a results list, where it is written regularly and every entry has finite numbers of the right kind."""
+    found = regular_columns(data, KINDS)
+    if found is None or not {"image_id", "category_id", "bbox"} <= found.keys():
+        return None
+    rows = len(found["image_id"])
+    unsaid = {"score": np.full(rows, np.nan), "iscrowd": np.zeros(rows, int), "ignore": np.zeros(rows, int)}
+    columns = Columns(*((unsaid | found)[name] for name in Columns._fields))
+    if any(column.shape != ((rows, 4) if name == "bbox" else (rows,)) for name, column in columns._asdict().items()):
+        return None
+    if not np.isfinite(columns.bbox).all() or np.isinf(columns.score).any():
+        return None
+    return columns._replace(iscrowd=columns.iscrowd != 0, ignore=columns.ignore != 0)
+
+
+def _columns(annotations: list[Annotation]) -> Columns:
+    return Columns(
+        image_id=[one.image_id for one in annotations],
+        category_id=[one.category_id for one in annotations],
+        bbox=box_array([one.bbox for one in annotations]),
+        score=np.array([one.score for one in annotations], dtype=float),  # None becomes NaN
+        iscrowd=np.array([one.iscrowd for one in annotations]) != 0,
+        ignore=np.array([one.ignore for one in annotations]) != 0,
+    )
+
+
+def _taken(column: Sequence | np.ndarray, rows: np.ndarray) -> Sequence | np.ndarray:
+    return column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows]
+
+
+def _images_of(columns: Columns, rows: np.ndarray) -> str:
+    return ", ".join(dict.fromkeys(str(columns.image_id[row]) for row in rows[:3]))
 
 
 def _categories(categories: list[Category]) -> pd.DataFrame:

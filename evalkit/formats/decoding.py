@@ -255,9 +255,9 @@ def box_array(boxes: Sequence[Sequence[float]]) -> np.ndarray:
     return flat.reshape(len(boxes), 4)
 
 
-def factorise(labels: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
+def factorise(labels: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, list[Any]]:
     """Codes of labels, and the different labels."""
-    values = np.array(labels) if len(labels) and type(labels[0]) is int else np.empty(0)
+    values = np.array(labels) if len(labels) and type(labels[0]) in (int, np.int64) else np.empty(0)
     if values.dtype == np.int64 and (span := int(values.max()) - int(values.min())) < 10 * len(values):
         offset = values - values.min()
         present = np.bincount(offset, minlength=span + 1) > 0

@@ -12,7 +12,7 @@ import pandas as pd
 
 from evalkit.formats import format_of, jsonl, read_classes
 from evalkit.formats.options import BenchmarkOptions, Context, FileOptions
-from evalkit.tables import BOX_COLUMNS, Benchmark, categorical, gold_tables, response_tables
+from evalkit.tables import BOX_COLUMNS, Benchmark, categorical, checked_response, gold_tables, response_tables
 
 PIECE = 1_000_000  # bytes of a file at a time; as tables they take some ten times that
 BYTES = 16  # of a digest: among a million ids two share one with a chance of 1 in 10^26
@@ -54,7 +54,8 @@ def read_stream(
         else:
             ids = list(dict.fromkeys(said.image_id))
             images = nothing.reindex(range(len(ids))).assign(image_id=categorical(np.arange(len(ids)), ids))
-            yield response_tables(said, images, classes, bad_box=bad_box)
+            tables = response_tables({"": checked_response(said, images, bad_box=bad_box)}, images, classes)
+            yield tuple(table.drop(columns="model") for table in tables)
 
 
 def summary(pieces: Iterable[Tables], *, silent: str = "missing") -> Summary:
