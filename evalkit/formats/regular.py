@@ -1,8 +1,8 @@
 """A JSON list of objects that are all written alike and hold short numbers, as columns, without an object for each number.
 
-Lists of boxes that programs write are mostly of that kind. All entries are read at once, character class by character class:
-the same text in each, a number in each, the same text in each, and so on to the end of the entry. Any other file is for the
-readers of :mod:`evalkit.formats.decoding`, which also say what is wrong with it.
+Lists of boxes that programs write are mostly of that kind, and this reads them in half the time. All entries are read at
+once: the same text in each, a number in each, the same text in each, and so on to the end of the entries. Any other file is
+for the readers of :mod:`evalkit.formats.decoding`, which also say what is wrong with it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ DIGITS = 15  # so many make an integer below 2^53, and its quotient by a power o
 POWERS = 10 ** np.arange(17)
 PART = 1 << 18  # characters that are searched at a time, which saves memory
 WORD = np.dtype("<u8")  # eight characters as one number, the first of them lowest
-ZEROS, SIGNS, REST, OVER = (int.from_bytes(bytes([one] * 8)) for one in (ord("0"), 0x80, 0x7F, 0x80 - 10))
+ZEROS, SIGNS, OVER = (int.from_bytes(bytes([one] * 8)) for one in (ord("0"), 0x80, 0x80 - 10))
 
 
-class Irregular(Exception):
+class _Irregular(Exception):
     """The text is not of the kind that is read here."""
 
 
@@ -35,11 +35,12 @@ def regular_columns(data: bytes, kinds: Mapping[str, type]) -> dict[str, np.ndar
 
     Parameters
     ----------
-    whole : keys whose values are integers (int64); all others are float64
+    kinds : int (for int64) or float (for float64) by key; the numbers of other keys may be of any length and are left out
     """
     try:
         form = _form(data)
-        text = _Text(data + bytes(8 + max(map(len, form.texts))))  # so that what is taken at the last character is there
+        longest = max(map(len, [*form.texts, form.between]))
+        text = _Text(data + bytes(8 + longest))  # so that what is taken at the last character is there
         read = {int: text.integer, float: text.number, None: text.any_number}
         first = text.places("{")
         at, columns, texts = first, {}, iter(form.texts)
@@ -53,7 +54,7 @@ def regular_columns(data: bytes, kinds: Mapping[str, type]) -> dict[str, np.ndar
                 columns[key] = numbers[0] if length is None else np.column_stack(numbers)
         at = text.skip(next(texts), at)
         between = text.skip(form.between, at[:-1])
-    except Irregular:
+    except _Irregular:
         return None
     around = data[: first[0]].strip(SPACE), data[at[-1] :].strip(SPACE)
     return columns if around == (b"[", b"]") and (between == first[1:]).all() else None
@@ -75,12 +76,12 @@ def _form(data: bytes) -> _Form:
     try:
         found = msgspec.json.decode(entry, type=dict[str, int | float | list[int | float]])
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Irregular from None
+        raise _Irregular from None
     lengths = {key: len(value) if isinstance(value, list) else None for key, value in found.items()}
     texts = re.split(rb"-?[0-9][-+.0-9eE]*", entry)
-    plain = all(re.fullmatch("[A-Za-z_]+", key) for key in found) and 0 not in lengths.values()
+    plain = found and all(re.fullmatch("[A-Za-z_]+", key) for key in found) and 0 not in lengths.values()
     if not plain or len(texts) != 1 + sum(length or 1 for length in lengths.values()) or between.strip(SPACE) != b",":
-        raise Irregular  # a key that is there twice makes more texts than lengths
+        raise _Irregular  # of a key that is there twice the last value counts, so that there are more texts than numbers
     return _Form(lengths, texts, between)
 
 
@@ -98,7 +99,7 @@ class _Text:
 
     def skip(self, text: bytes, at: np.ndarray) -> np.ndarray:
         if self._taken(at, len(text)).tobytes() != text * len(at):
-            raise Irregular
+            raise _Irregular
         return at + len(text)
 
     def integer(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +142,7 @@ class _Text:
 
     def _refuse_unless(self, right: np.ndarray) -> None:
         if not right.all():
-            raise Irregular
+            raise _Irregular
 
     def _starts_well(self, at: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Whether digits stand before the point, and no zero before other digits."""
@@ -189,11 +190,13 @@ class _Text:
         return _joined(word, count), count
 
     def _word(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Eight characters with digits as 0 to 9, and the highest bit of each byte that is none."""
+        """Eight characters with digits as 0 to 9, and the highest bit of each byte that is none.
+
+        A byte of 128 and more carries over and may spoil bytes after it, but such a byte ends every number.
+        """
         word = self._taken(at, 8).view(WORD)
         word ^= ZEROS
-        other = word & REST
-        other += OVER
+        other = word + OVER
         other |= word
         other &= SIGNS
         return word, other
