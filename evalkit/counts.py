@@ -88,12 +88,12 @@ def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
         keys, cell = compressed(np.concatenate([gold_key, predicted_key]), n_cells)
         n_gold = np.bincount(cell[: len(gold_key)], minlength=len(keys))
         n_predicted = np.bincount(cell[len(gold_key) :], minlength=len(keys))
-        image, label = np.divmod(keys.astype(np.int32) if n_cells < 2**31 else keys, n_classes)
+        image, label = np.divmod(keys, n_classes)
         in_gold, in_predicted = n_gold > 0, n_predicted > 0
-        parts.append((code, np.nan, image, label, in_gold & in_predicted, in_gold, in_predicted))
+        parts.append((code, np.nan, image, label, in_gold & in_predicted, in_predicted & ~in_gold, in_gold & ~in_predicted))
         for level in levels:
             tp = np.bincount(cell[np.flatnonzero(matched[level][code])], minlength=len(keys))
-            parts.append((code, level, image, label, tp, n_gold, n_predicted))
+            parts.append((code, level, image, label, tp, n_predicted - tp, n_gold - tp))
     return _counts_table(benchmark, parts)
 
 
@@ -180,27 +180,30 @@ def _models(benchmark: Benchmark) -> Iterator[tuple[int, slice]]:
 
 
 def _counts_table(benchmark: Benchmark, parts: list[tuple]) -> pd.DataFrame:
-    """Stack (model code, threshold, image, class, tp, number in gold, number predicted) into the counts table."""
-    model, level, *columns = zip(*parts, strict=True) if parts else ((),) * 7
-    sizes = [len(one) for one in columns[0]]
-    image, label, tp, n_gold, n_predicted = (
-        np.concatenate([np.empty(0, np.int32), *column], dtype=np.int32, casting="unsafe") for column in columns
-    )
+    """Stack (model code, threshold, image code, class code, tp, fp, fn) into the counts table."""
+    model, level, image, label, *outcomes = zip(*parts, strict=True) if parts else ((),) * 7
+    sizes = [len(one) for one in image]
     level = np.repeat(np.array(level, float), sizes)
+    image, label = (
+        pd.Categorical.from_codes(_stacked(codes, benchmark.gold[name].cat.codes.dtype), dtype=benchmark.gold[name].dtype)
+        for name, codes in (("image_id", image), ("class", label))
+    )
     return pd.DataFrame(
         {
             "model": categorical(np.repeat(np.array(model, np.int16), sizes), benchmark.models),
             "task": categorical((~np.isnan(level)).astype(np.int8), TASKS),
             "iou": level,
-            "relation": categorical(np.zeros(len(image), np.int8), RELATIONS),
-            "image_id": pd.Categorical.from_codes(image, dtype=benchmark.gold["image_id"].dtype),
-            "class": pd.Categorical.from_codes(label, dtype=benchmark.gold["class"].dtype),
-            "tp": tp,
-            "fp": n_predicted - tp,
-            "fn": n_gold - tp,
+            "relation": categorical(np.zeros(len(level), np.int8), RELATIONS),
+            "image_id": image,
+            "class": label,
+            **{name: _stacked(column, np.int32) for name, column in zip(OUTCOMES, outcomes, strict=True)},
         },
         copy=False,
     )
+
+
+def _stacked(parts: Sequence[np.ndarray], dtype: np.dtype | type) -> np.ndarray:
+    return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype, casting="unsafe")
 
 
 def _match_table(

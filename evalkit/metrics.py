@@ -296,9 +296,11 @@ def _class_totals(
     """
     n_classes = len(counts["class"].cat.categories)
     kinds, kind = kinds_of(counts, iou=iou)
-    model = counts["model"].cat.codes.to_numpy(np.int32)
-    image, label = counts["image_id"].cat.codes.to_numpy(), counts["class"].cat.codes.to_numpy()
-    cell = ((model * len(kinds) + kind) * n_classes + label).astype(np.intp)
+    model, image, label = (counts[name].cat.codes.to_numpy() for name in ("model", "image_id", "class"))
+    cell = model.astype(np.intp)
+    for size, code in ((len(kinds), kind), (n_classes, label)):
+        cell *= size
+        cell += code
     size = len(benchmark.models) * len(kinds) * n_classes
     masks = scopes(benchmark, images)
     whole = _sums(cell, counts, size)

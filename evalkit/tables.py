@@ -91,7 +91,7 @@ class Annotations:
     repairs: list[str] | None = None  # names joined by ", ", where a model's own text was read
     score: np.ndarray | None = None
     categories: pd.DataFrame | None = None
-    several_rows: bool = False  # a long table may speak of an image in several rows
+    several_rows: bool = False  # a long table or results list may speak of an image in several rows
     join_on_file_name: bool = False
     relative: bool = False  # the file has shares of the image's sides, not pixels
     absent: str = "missing"
@@ -353,9 +353,8 @@ def checked_response(
     findings = [*image_findings(said), *text_findings(said)]
     row, unknown = rows_in_gold(said, images, row_of)
     findings += unknown
-    width, height = images["width"].to_numpy(), images["height"].to_numpy()
     box_row = row[said.box_image] if len(said.box_image) else said.box_image
-    faults = [] if findings else box_faults(said.boxes, width[box_row], height[box_row])
+    faults = [] if findings else shape_faults(said.boxes)
 
     state = np.full(len(images), STATES.index("valid" if (absent or said.absent) == "empty" else "missing"))
     reason, repairs = (_placed(texts, row, len(images)) for texts in (said.reason, said.repairs))
@@ -364,8 +363,6 @@ def checked_response(
         if said.state is not None:
             state[row] = [STATES.index(value) for value in said.state]
     for rule, wrong, text in faults:
-        if rule not in ("box.not_finite", "box.inverted"):
-            continue
         for box in np.flatnonzero(wrong):
             if bad_box == "error":
                 findings.append(box_finding(said, int(box), rule, text))
@@ -401,8 +398,8 @@ def response_tables(
             "model": categorical(models.repeat(len(images)), said),
             "image_id": pd.Categorical.from_codes(np.tile(np.arange(len(images)), len(said)), dtype=images["image_id"].dtype),
             "state": categorical(_chained([one.state for one in every]), STATES),
-            "reason": _text(list(itertools.chain.from_iterable(one.reason for one in every))),
-            "repairs": _text(list(itertools.chain.from_iterable(one.repairs for one in every))),
+            "reason": _text([one.reason for one in every], len(said) * len(images)),
+            "repairs": _text([one.repairs for one in every], len(said) * len(images)),
         },
         copy=False,
     )
@@ -440,9 +437,10 @@ def _placed(texts: Iterable[str] | None, rows: np.ndarray, n: int) -> list[str]:
     return placed
 
 
-def _text(values: list[str]) -> pd.Series:
-    """Text as a column; most often all of it is empty."""
-    return pd.Series(values, dtype=str) if any(values) else pd.Series("", index=range(len(values)), dtype=str)
+def _text(parts: list[list[str]], n: int) -> pd.Series:
+    """Texts in parts as a column of n rows; most often all of them are empty."""
+    values = list(itertools.chain.from_iterable(parts)) if any(map(any, parts)) else ""
+    return pd.Series(values, index=range(n), dtype=str)
 
 
 def _column(said: Annotations, name: str) -> np.ndarray:
@@ -532,18 +530,27 @@ def rows_in_gold(said: Annotations, images: pd.DataFrame, row_of: Mapping[str, i
     return rows, findings
 
 
-def box_faults(boxes: np.ndarray, width: np.ndarray, height: np.ndarray) -> list[tuple[str, np.ndarray, str]]:
-    """Every rule that a box can break, as a mask over the boxes. The order matters: a box has one fault."""
+def shape_faults(boxes: np.ndarray) -> list[tuple[str, np.ndarray, str]]:
+    """The rules that make four numbers no box at all, each as a mask over the boxes; a box breaks one of them at most."""
     x_min, y_min, x_max, y_max = boxes.T
-    finite = np.logical_and.reduce(np.isfinite(boxes.T))
+    finite = np.logical_and.reduce([np.isfinite(edge) for edge in boxes.T])
     inverted = finite & ((x_max < x_min) | (y_max < y_min))
-    zero = finite & ~inverted & ((x_max == x_min) | (y_max == y_min))
-    upright = finite & ~inverted
-    beyond = [np.maximum(-x_min, x_max - width), np.maximum(-y_min, y_max - height)]  # NaN where the size is unknown
-    outside = upright & ((beyond[0] > OUTSIDE_TOLERANCE) | (beyond[1] > OUTSIDE_TOLERANCE))
     return [
         ("box.not_finite", ~finite, "a box is four finite numbers"),
         ("box.inverted", inverted, "x_max must not be left of x_min, nor y_max above y_min"),
+    ]
+
+
+def box_faults(boxes: np.ndarray, width: np.ndarray, height: np.ndarray) -> list[tuple[str, np.ndarray, str]]:
+    """Every rule that a gold box can break, each as a mask over the boxes; sizes of images are NaN where they are unknown."""
+    faults = shape_faults(boxes)
+    x_min, y_min, x_max, y_max = boxes.T
+    upright = ~np.logical_or.reduce([wrong for _, wrong, _ in faults])
+    zero = upright & ((x_max == x_min) | (y_max == y_min))
+    beyond = [np.maximum(-x_min, x_max - width), np.maximum(-y_min, y_max - height)]
+    outside = upright & ((beyond[0] > OUTSIDE_TOLERANCE) | (beyond[1] > OUTSIDE_TOLERANCE))
+    return [
+        *faults,
         ("box.zero_area", zero, "the box has no area"),
         ("box.outside", outside, "the box is more than 0.5 pixels outside its image"),
     ]

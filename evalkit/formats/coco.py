@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,10 +78,10 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
             raise one_finding(path.name, "coco.gold", "COCO gold is an object with images, annotations and categories")
         columns = _regular(data)
         if columns is None:
-            columns = _columns(decode_document(path, data, list[Annotation], lenient_boxes=True))
+            columns = _columns(decode_document(path, data, list[Annotation], lenient_boxes=True), context)
     else:
         document = decode_document(path, data, Document, lenient_boxes=not context.is_gold)
-        columns = _columns(document.annotations)
+        columns = _columns(document.annotations, context)
     entry = "annotations[{}]" if document else "entry [{}]"
     position = np.arange(len(columns.bbox))
     notes: list[Note] = []
@@ -159,6 +160,7 @@ def read(path: Path, options: FileOptions, context: Context) -> Annotations:
         height=np.array([image.height for image in images], dtype=float) if document else None,
         file_name=file_names if document else None,
         categories=_categories(document.categories) if document and document.categories else None,
+        several_rows=document is None,
         join_on_file_name=document is not None and all(file_names),
         absent="missing" if document else "empty",
         notes=notes,
@@ -180,15 +182,21 @@ def _regular(data: bytes) -> Columns | None:
     return columns._replace(iscrowd=columns.iscrowd != 0, ignore=columns.ignore != 0)
 
 
-def _columns(annotations: list[Annotation]) -> Columns:
+def _columns(annotations: list[Annotation], context: Context) -> Columns:
+    """The same of decoded annotations; scores of gold are not looked at."""
+    score = [math.nan] * len(annotations) if context.is_gold else [one.score for one in annotations]
     return Columns(
         image_id=[one.image_id for one in annotations],
         category_id=[one.category_id for one in annotations],
         bbox=box_array([one.bbox for one in annotations]),
-        score=np.array([one.score for one in annotations], dtype=float),  # None becomes NaN
-        iscrowd=np.array([one.iscrowd for one in annotations]) != 0,
-        ignore=np.array([one.ignore for one in annotations]) != 0,
+        score=np.array(score, dtype=float),  # None becomes NaN
+        iscrowd=_flags([one.iscrowd for one in annotations]),
+        ignore=_flags([one.ignore for one in annotations]),
     )
+
+
+def _flags(values: list[int]) -> np.ndarray:
+    return np.array(values) != 0 if any(values) else np.zeros(len(values), bool)
 
 
 def _taken(column: Sequence | np.ndarray, rows: np.ndarray) -> Sequence | np.ndarray:
