@@ -106,8 +106,8 @@ def pair_chunks(
         offset = np.repeat(start[low:high] - (np.cumsum(count) - count), count)
         gold_row = gold_order[np.arange(len(offset)) + offset]
         overlap = iou(gold_boxes.take(gold_row, axis=0), predicted_boxes.take(predicted_row, axis=0))
-        keep = np.flatnonzero(reaches(overlap, minimum_iou))
-        yield gold_row[keep].astype(np.int32), predicted_row[keep].astype(np.int32), overlap[keep]
+        keep = reaches(overlap, minimum_iou)
+        yield gold_row.compress(keep).astype(np.int32), predicted_row.compress(keep).astype(np.int32), overlap.compress(keep)
 
 
 def joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -92,7 +92,7 @@ def count(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
         in_gold, in_predicted = n_gold > 0, n_predicted > 0
         parts.append((code, np.nan, image, label, in_gold & in_predicted, in_predicted & ~in_gold, in_gold & ~in_predicted))
         for level in levels:
-            tp = np.bincount(cell[np.flatnonzero(matched[level][code])], minlength=len(keys))
+            tp = np.bincount(cell[: len(gold_key)].compress(matched[level][code]), minlength=len(keys))
             parts.append((code, level, image, label, tp, n_predicted - tp, n_gold - tp))
     return _counts_table(benchmark, parts)
 
@@ -144,10 +144,12 @@ def match(benchmark: Benchmark, *, iou: Sequence[float] = IOU_THRESHOLDS, pairs:
 def _matched_gold(benchmark: Benchmark, pairs: pd.DataFrame, level: float) -> np.ndarray:
     """Whether each gold box is matched at a threshold, shape (models, gold boxes); one graph for all models."""
     shape = len(benchmark.models), len(benchmark.gold)
-    near = np.flatnonzero(reaches(pairs["overlap"].to_numpy(), level))
-    model = pairs["model"].cat.codes.to_numpy()[near].astype(np.int64)
-    gold_row, predicted_row = (pairs[name].to_numpy()[near] for name in ("gold_row", "predicted_row"))
-    match = maximum_matching(model * shape[1] + gold_row, predicted_row, shape[0] * shape[1], len(benchmark.predictions))
+    near = reaches(pairs["overlap"].to_numpy(), level)
+    left = pairs["model"].cat.codes.to_numpy().compress(near).astype(np.int32 if np.prod(shape) < 2**31 else np.int64)
+    left *= shape[1]
+    left += pairs["gold_row"].to_numpy().compress(near)
+    right = pairs["predicted_row"].to_numpy().compress(near)
+    match = maximum_matching(left, right, shape[0] * shape[1], len(benchmark.predictions))
     return (match >= 0).reshape(shape)
 
 

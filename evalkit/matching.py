@@ -36,11 +36,10 @@ def maximum_matching(left: np.ndarray, right: np.ndarray, n_left: int, n_right: 
     """
     match = np.full(n_left, -1)
     alone = _alone(left, right, n_left, n_right)
-    single, shared = np.flatnonzero(alone), np.flatnonzero(~alone)
-    match[left[single]] = right[single]
-    if len(shared):
-        rows, row = compressed(left[shared], n_left)
-        columns, column = compressed(right[shared], n_right)
+    match[left.compress(alone)] = right.compress(alone)
+    if not alone.all():
+        rows, row = compressed(left.compress(~alone), n_left)
+        columns, column = compressed(right.compress(~alone), n_right)
         graph = csr_matrix((np.ones(len(row), bool), (row, column)), shape=(len(rows), len(columns)))
         found = maximum_bipartite_matching(graph, perm_type="column")
         match[rows[found >= 0]] = columns[found[found >= 0]]

@@ -1,6 +1,6 @@
 """A JSON list of objects that are all written alike and hold short numbers, as columns, without an object for each number.
 
-Lists of boxes that programs write are mostly of that kind, and this reads them in half the time. All entries are read at
+A list of rounded boxes as a program writes it is of that kind, and this reads it in half the time. All entries are read at
 once: the same text in each, a number in each, the same text in each, and so on to the end of the entries. Any other file is
 for the readers of :mod:`evalkit.formats.decoding`, which also say what is wrong with it.
 """
