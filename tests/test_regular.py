@@ -28,6 +28,7 @@ def assert_same(found, wanted):
         assert found[key].dtype == column.dtype
         assert found[key].shape == column.shape
         assert (found[key] == column).all()
+        assert (np.signbit(found[key]) == np.signbit(column)).all()
 
 
 def decimals():
@@ -256,6 +257,11 @@ def test_numbers_that_nobody_wants_may_be_of_any_length():
     assert_same(regular_columns(text.encode(), KINDS), expected(text))
     for wrong in ("01", "1.", "-", "1e5", ".5", "1.5.5", "", "null"):
         assert regular_columns(text.replace('"id": 12345678.0', f'"id": {wrong}').encode(), KINDS) is None
+
+
+def test_the_sign_of_zero_is_that_of_json():
+    text = '[{"n": -0, "x": -0, "box": [-0, -0.0]}, {"n": 0, "x": -0.00, "box": [0, 0.0]}]'
+    assert_same(regular_columns(text.encode(), KINDS), expected(text))
 
 
 def test_an_entry_may_be_alone():

@@ -116,7 +116,8 @@ class _Text:
             digits[long], before[long], point[long], places[long] = self._long_number(at[long])
         self._refuse_unless(self._starts_well(at, before) & (before + places <= DIGITS) & (point <= (places > 0)))
         value = digits / POWERS.take(places)
-        return np.negative(value, out=value, where=minus), at + before + point + places
+        negative = minus & (point | (digits != 0))  # -0 is the integer 0, and -0.0 is not
+        return np.negative(value, out=value, where=negative), at + before + point + places
 
     def any_number(self, at: np.ndarray) -> tuple[None, np.ndarray]:
         """A number of any length that nobody wants to know."""
