@@ -143,6 +143,38 @@ def test_a_broken_gzip_file(refuse, content, word):
     assert word in message
 
 
+RESULTS = '[{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4]}]'
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize(
+    "text", [RESULTS, "[]", json.dumps({"images": [], "annotations": []})], ids=["list", "nothing", "object"]
+)
+def test_a_document_in_another_encoding(refuse, text, encoding):
+    message = refuse({"m.json": text.encode(encoding)}, options=in_form("m.json"))
+    assert message.startswith("m.json: this is not UTF-8: ")
+    assert message.endswith("[file.unreadable]")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-32-be"])
+def test_a_document_with_a_nul_after_each_character(refuse, encoding):
+    assert "this is not JSON" in refuse({"m.json": RESULTS.encode(encoding)}, options=in_form("m.json"))
+
+
+def test_lines_in_another_encoding(refuse):
+    message = refuse({"m.jsonl": SAID.encode("utf-16")})
+    assert message.startswith("m.jsonl, line 1: this is not JSON")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[{"a":' * 100_000, RESULTS.replace("{", '{"a": ' + "[" * 9_999 + "]" * 9_999 + ", "), '{"a":' * 100_000],
+    ids=["cut off", "a key that nobody reads", "objects"],
+)
+def test_a_document_that_is_nested_too_deeply(refuse, text):
+    assert refuse({"m.json": text}, options=in_form("m.json")) == "m.json: it is nested too deeply [json.malformed]"
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [("m.txt", "the format is not told by the ending; set `format` to one of jsonl"), ("m", "set `format`")],
@@ -476,8 +508,8 @@ def test_a_coco_object_that_breaks_a_rule(refuse, case):
     [
         ('[{"image_id": "a1", "category_id": 1, "bbox": [1, 2, 3, 4]}', ["m.json, line 1, column 60: this is not JSON"]),
         ("[]\n[]", ["m.json, line 2, column 1: this is not JSON"]),
-        ("[" * 99999, ["m.json: this is not JSON"]),
-        ("[" * 99999 + "]" * 99999, ["m.json: this is not JSON"]),
+        ("[" * 99999, ["m.json: it is nested too deeply"]),
+        ("[" * 99999 + "]" * 99999, ["m.json: it is nested too deeply"]),
         (
             '[{"image_id": "zz", "category_id": 1, "bbox": [1, 2, 3, 4]}]',
             ["m.json, entry [0], image zz: gold has no image 'zz'"],
@@ -489,7 +521,7 @@ def test_a_coco_object_that_breaks_a_rule(refuse, case):
             ["m.json, entry [0], image a1: "],
         ),
         ("7", ["m.json: "]),
-        (b"[\xff]", ["m.json: this is not JSON", "utf-8"]),
+        (b"[\xff]", ["m.json: this is not UTF-8", "[file.unreadable]"]),
         (r'{"images": [{"id": "a1"}], "annotations": [], "categories": [{"id": 1, "name": "\ud800"}]}', ["m.json"]),
     ],
 )

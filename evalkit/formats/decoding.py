@@ -163,7 +163,7 @@ def _whole_number(text: str) -> int:
 def _second_try(line: bytes, row_type: type, error: Exception, lenient_boxes: bool) -> tuple[Any, tuple | None]:
     """Read a line with Python's parser, which takes NaN and Infinity, and soften its boxes."""
     try:
-        row = json.loads(line, parse_int=_whole_number)
+        row = json.loads(line.decode("utf-8", "surrogatepass"), parse_int=_whole_number)
     except (ValueError, RecursionError):
         return None, ("", "json.malformed", f"this is not JSON: {error}")
     image_id = str(row.get("image_id", "")) if isinstance(row, dict) else ""
@@ -208,13 +208,19 @@ def decode_document(path: Path, data: bytes, document_type: type, *, lenient_box
     """
     try:
         return msgspec.json.decode(data, type=document_type)
+    except RecursionError:
+        raise one_finding(path.name, "json.malformed", "it is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         try:
-            document = json.loads(data, parse_int=_whole_number)
+            document = json.loads(data.decode("utf-8", "surrogatepass"), parse_int=_whole_number)
         except json.JSONDecodeError as problem:
             place = f"line {problem.lineno}, column {problem.colno}"
             raise one_finding(path.name, "json.malformed", f"this is not JSON: {problem.msg}", place=place) from None
-        except (ValueError, RecursionError) as problem:
+        except RecursionError:
+            raise one_finding(path.name, "json.malformed", "it is nested too deeply") from None
+        except UnicodeDecodeError as problem:
+            raise one_finding(path.name, "file.unreadable", f"this is not UTF-8: {problem}") from None
+        except ValueError as problem:
             raise one_finding(path.name, "json.malformed", f"this is not JSON: {problem}") from None
         if isinstance(document, dict) and isinstance(document.get("annotations"), list):
             entries = document["annotations"]

@@ -79,9 +79,9 @@ def _form(data: bytes) -> _Form:
         raise _Irregular from None
     lengths = {key: len(value) if isinstance(value, list) else None for key, value in found.items()}
     texts = re.split(rb"-?[0-9][-+.0-9eE]*", entry)
-    plain = found and all(re.fullmatch("[A-Za-z_]+", key) for key in found) and 0 not in lengths.values()
-    if not plain or len(texts) != 1 + sum(length or 1 for length in lengths.values()) or between.strip(SPACE) != b",":
-        raise _Irregular  # of a key that is there twice the last value counts, so that there are more texts than numbers
+    plain = all(re.fullmatch("[A-Za-z_]+", key) for key in found) and entry.count(b'"') == 2 * len(found)  # no key twice
+    if not found or not plain or 0 in lengths.values() or between.strip(SPACE) != b",":
+        raise _Irregular
     return _Form(lengths, texts, between)
 
 
